@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -252,6 +254,86 @@ func TestStorageMeasure(t *testing.T) {
 	if left := layoutsLeft(here.home, nil); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// TestStorageMeasureOptions measures a server on one volume with other options: they are what the kernel has while it is
+// measured, and nothing of them is left.
+func TestStorageMeasureOptions(t *testing.T) {
+	needLayouts(t)
+	if text, err := os.ReadFile("/sys/block/loop0/queue/scheduler"); err != nil || !strings.Contains(string(text), "bfq") {
+		t.Skipf("the kernel has no bfq: %s, %v", text, err)
+	}
+	t.Parallel()
+	here := at{home: sharedHome(t), dir: t.TempDir()}
+	ctx, stop := context.WithCancel(t.Context())
+	seen := make(chan map[string]bool)
+	go func() { seen <- seenOf(ctx, here.home) }()
+	args := append(slices.Clone(measureSmall), "--layout", "one", "--fs", "ext4", "--mount", "relatime", "--scheduler", "bfq", "--json")
+	out, errOut, code := here.david(t, args...)
+	stop()
+	kernel := <-seen
+	if code != exitDone && code != exitInvalid {
+		t.Fatalf("exit code %d: %s%s", code, out, errOut)
+	}
+	var doc struct {
+		Layouts []report.LayoutRow `json:"layouts"`
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, l := range doc.Layouts {
+		names = append(names, l.Name)
+		if l.Database != nil {
+			t.Logf("%s: %.1f transactions/s of %d trials, %s", l.Name, l.Database.TPS, l.Database.Trials, l.Database.Verdict)
+		}
+		if len(l.Fio) != 5 || l.Database == nil && code == exitDone {
+			t.Errorf("%+v", l)
+		}
+	}
+	if got := strings.Join(names, " "); got != "one one-relatime one-bfq" {
+		t.Errorf("%s\n%s", got, out)
+	}
+	for _, want := range []string{"ext4 noatime", "ext4 relatime", "[bfq]", "server on bfq"} {
+		if !kernel[want] {
+			t.Errorf("%s was not seen: %v", want, kernel)
+		}
+	}
+	if left := layoutsLeft(here.home, nil); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// seenOf watches the volumes of a folder until it is told to end: how they are mounted, which scheduler they have, and
+// whether it is there while a server has files open on them.
+func seenOf(ctx context.Context, home string) map[string]bool {
+	seen := map[string]bool{}
+	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		mounts, _ := os.ReadFile("/proc/self/mounts")
+		servers, _ := filepath.Glob("/proc/[0-9]*/cwd")
+		for _, number := range devicesOf(home) {
+			disk, _ := os.Readlink("/sys/dev/block/" + number)
+			scheduler, _ := os.ReadFile(filepath.Join("/sys/dev/block", number, "queue/scheduler"))
+			bfq := strings.Contains(string(scheduler), "[bfq]")
+			seen["[bfq]"] = seen["[bfq]"] || bfq
+			for line := range strings.Lines(string(mounts)) {
+				words := strings.Fields(line)
+				if len(words) < 4 || words[0] != "/dev/"+filepath.Base(disk) {
+					continue
+				}
+				for _, option := range strings.Split(words[3], ",") {
+					if strings.HasSuffix(option, "atime") {
+						seen[words[2]+" "+option] = true
+					}
+				}
+				seen["server on bfq"] = seen["server on bfq"] || bfq && slices.ContainsFunc(servers, func(cwd string) bool {
+					to, err := os.Readlink(cwd)
+					return err == nil && strings.HasPrefix(to, words[1]+"/")
+				})
+			}
+		}
+	}
+	return seen
 }
 
 // TestStorageMeasureKilled kills david -9 at random moments of a measurement: the next command leaves nothing of
