@@ -261,16 +261,20 @@ func readOptions(l launch) optionFiles {
 	return o
 }
 
-// last are the lines that count, by the option's name.
-func (o optionFiles) last(f mycnf.Flavour, v mycnf.Version, groups [][]string) map[string]mycnf.Item {
+// last are the lines that count, by the option's name. Those that the server does not start with are noted.
+func (o *optionFiles) last(f mycnf.Flavour, v mycnf.Version, groups [][]string) map[string]mycnf.Item {
 	last := map[string]mycnf.Item{}
-	for _, names := range groups {
+	for i, names := range groups {
 		for _, line := range o.lines {
-			if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, line.Group) }) {
-				option := mycnf.Resolve(f, v, line.Name, line.Value, line.Bare)
-				line.Value = option.Value
-				last[option.Name] = line
+			if !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, line.Group) }) {
+				continue
 			}
+			option := mycnf.Resolve(f, v, line.Name, line.Value, line.Bare)
+			if why, refused := option.Refused(); refused && i == 0 { // mysqld_safe has options of its own
+				o.note("%s: %s: %s, as far as david knows", line.Where(), line.Name, why)
+			}
+			line.Value = option.Value
+			last[option.Name] = line
 		}
 	}
 	return last

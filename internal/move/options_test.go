@@ -181,7 +181,7 @@ func (x included) wrong(q Request) {
 		refused, noted string
 	}{
 		"[mysqld]\ndatadir=/elsewhere\n":                                    {refused: last + ":2 says datadir=/elsewhere, and the server runs with " + x.data},
-		"[mysqld]\n\ndata-dir=/elsewhere\n":                                 {},
+		"[mysqld]\n\nno-such-option=/elsewhere\n":                           {noted: last + ":3: no-such-option: there is no option of this name: the server does not start with it"},
 		"[mysqld]\nsocket=/elsewhere/sock\n":                                {},
 		"[mysqld]\nlog-bin=/elsewhere/binlog\n":                             {refused: last + ":2 says log_bin=/elsewhere/binlog"},
 		"[mysqld]\ninnodb-undo-directory=../undo\n":                         {refused: last + ":2: innodb_undo_directory=../undo is relative and leads out"},
