@@ -218,13 +218,15 @@ func (p prepared) drive(ctx context.Context, targets []target, arm result.Arm) e
 	}
 	g, err := p.workspace.Under(arm.Layout.Name, arm.Caps)
 	if err == nil {
-		err = errors.Join(loaded(ctx, targets, arm, g), p.workspace.Release(g))
+		settle := func() error { return p.workspace.Settle(ctx, arm.Layout.Name) }
+		err = errors.Join(loaded(ctx, targets, arm, g, settle), p.workspace.Release(g))
 	}
 	return errors.Join(err, p.workspace.ResetKernel())
 }
 
-// loaded puts every load on its file, in the groups of its layout; nil for none.
-func loaded(ctx context.Context, targets []target, arm result.Arm, g *cgroup.Group) (err error) {
+// loaded puts every load on its file, in the groups of its layout; nil for none. settle makes sure that nothing of the
+// load before is left in memory.
+func loaded(ctx context.Context, targets []target, arm result.Arm, g *cgroup.Group, settle func() error) (err error) {
 	var start probe.Start
 	if g != nil {
 		start = g.Start
@@ -235,6 +237,9 @@ func loaded(ctx context.Context, targets []target, arm result.Arm, g *cgroup.Gro
 	}
 	for i, t := range targets {
 		l := t.Load
+		if err := settle(); err != nil {
+			return err
+		}
 		rate, err := t.file.Drive(ctx, l, t.last, start)
 		if err != nil {
 			return err

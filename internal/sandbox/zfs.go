@@ -43,6 +43,18 @@ func makePool(ctx context.Context, argv []string) error {
 	return runTool(ctx, argv)
 }
 
+// Settle has ZFS write to its place what it keeps in memory of a layout: from there it would be read, and no disk asked.
+// A sync of the filesystem brings it no further than to the log. On other filesystems there is nothing to be done.
+func (w *Workspace) Settle(ctx context.Context, layout string) error {
+	p, err := w.place(layout)
+	if err != nil || p.pool == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, formatting)
+	defer cancel()
+	return runTool(ctx, []string{"zpool", "sync", p.pool})
+}
+
 // dropPools destroys the pools on the loop devices of a folder's files. The kernel does not tell who holds such a
 // device for ZFS, so they are found by their names, which begin with the folder's, and known by what they lie on.
 func dropPools(dir string) error {
