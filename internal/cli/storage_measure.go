@@ -73,7 +73,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 	fs.StringVar(&f.layout, "layout", "one,stripe4,raid10x4", "layouts with commas between them, the first is what the others are held against: one, stripeN, raid10xN, raidzN, raidz2xN, ceph-rbd")
 	fs.StringVar(&f.volume, "volume", "1000iops", "what one volume may do: operations per second, reads and writes each")
 	fs.StringVar(&f.with, "with", "btrfs", "what puts stripes and mirrors together, with commas between: btrfs, md, lvm, zfs")
-	fs.StringVar(&f.fs, "fs", "xfs", "filesystems of one volume, with commas between: xfs, ext4; each but the first is an arm")
+	fs.StringVar(&f.fs, "fs", "xfs", "filesystems of one volume, with commas between: xfs, ext4, zfs; each but the first is an arm")
 	fs.StringSliceVar(&f.mount, "mount", nil, "mount options of one volume, each an arm: relatime, strictatime, lazytime, discard")
 	fs.StringSliceVar(&f.scheduler, "scheduler", nil, "I/O schedulers of one volume, each an arm: none, mq-deadline, kyber, bfq")
 	fs.StringSliceVar(&f.readAhead, "read-ahead", nil, "read-ahead of one volume in KiB, each an arm: 0 to 65536")
@@ -310,7 +310,9 @@ func (f storageMeasureFlags) layouts(list []storage.Layout, room int64) (all []r
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, ones...)
+			for _, one := range ones {
+				all = append(all, ofRecords(one, records)...)
+			}
 			continue
 		}
 		for i, tool := range tools {
@@ -321,7 +323,7 @@ func (f storageMeasureFlags) layouts(list []storage.Layout, room int64) (all []r
 		}
 	}
 	if len(records) > 0 && !slices.ContainsFunc(all, func(l result.Layout) bool { return l.Tool == "zfs" }) {
-		return nil, usage("--recordsize is for layouts of ZFS, and --layout %s has none: give --layout raidz4, or --with zfs", f.layout)
+		return nil, usage("--recordsize is for layouts of ZFS, and --layout %s has none: give --layout raidz4, --with zfs, or --fs xfs,zfs", f.layout)
 	}
 	return all, nil
 }
@@ -404,11 +406,14 @@ func volumeBytes(room int64, volumes int) int64 {
 
 // ones are one volume as it is, and with each option that is asked for.
 func (f storageMeasureFlags) ones(room int64) (list []result.Layout, err error) {
-	kinds, err := oneOf("--fs", f.fs, "xfs", "ext4")
+	kinds, err := oneOf("--fs", f.fs, "xfs", "ext4", "zfs")
 	if err != nil {
 		return nil, err
 	}
-	plain := result.Layout{Name: string(storage.One), Kind: string(storage.One), Volumes: 1, Filesystem: kinds[0], Mount: "noatime", Bytes: volumeBytes(room, 1)}
+	if kinds[0] == "zfs" && len(f.mount) > 0 {
+		return nil, usage("--mount %s: of xfs and ext4, and --fs %s begins with zfs, which has atime and discard as properties: put another first", strings.Join(f.mount, ","), f.fs)
+	}
+	plain := onOne(result.Layout{Name: string(storage.One), Kind: string(storage.One), Volumes: 1, Mount: "noatime", Bytes: volumeBytes(room, 1)}, kinds[0])
 	list = append(list, plain)
 	add := func(name string, change func(l *result.Layout)) {
 		l := plain
@@ -417,7 +422,7 @@ func (f storageMeasureFlags) ones(room int64) (list []result.Layout, err error) 
 		list = append(list, l)
 	}
 	for _, kind := range kinds[1:] {
-		add(kind, func(l *result.Layout) { l.Filesystem = kind })
+		add(kind, func(l *result.Layout) { *l = onOne(*l, kind) })
 	}
 	for _, o := range f.mount {
 		if !slices.Contains([]string{"relatime", "strictatime", "lazytime", "discard"}, o) {
@@ -442,6 +447,14 @@ func (f storageMeasureFlags) ones(room int64) (list []result.Layout, err error) 
 		add("read-ahead-"+kb, func(l *result.Layout) { l.ReadAheadKB = kb })
 	}
 	return list, nil
+}
+
+// onOne gives one volume its filesystem; that of ZFS is a pool.
+func onOne(l result.Layout, kind string) result.Layout {
+	if l.Filesystem, l.Tool = kind, ""; kind == "zfs" {
+		l.Tool = "zfs"
+	}
+	return l
 }
 
 // oneOf reads a list with commas of words that are known.

@@ -31,7 +31,8 @@ func TestStorageMeasureFlags(t *testing.T) {
 		"give 10iops or more":                        {"--volume", "5iops"},
 		`"lvn" is none of btrfs, md, lvm, zfs`:       {"--with", "lvn"},
 		"md stands there twice":                      {"--with", "md,md"},
-		`"zfs" is none of xfs, ext4`:                 {"--fs", "xfs,zfs"},
+		`"jfs" is none of xfs, ext4, zfs`:            {"--fs", "xfs,jfs"},
+		"--fs zfs,xfs begins with zfs":               {"--fs", "zfs,xfs", "--mount", "discard"},
 		"none, mq-deadline, kyber or bfq":            {"--scheduler", "cfq"},
 		"KiB, 0 to 65536":                            {"--read-ahead", "70000"},
 		"--recordsize 12K: a power of two":           {"--recordsize", "12K", "--layout", "raidz4"},
@@ -98,7 +99,7 @@ raidz4 raidz14 zfs zfs noatime`
 // TestStorageMeasureRecords: of each layout of ZFS there is one with each other size of records, which differs in that
 // alone; of other layouts there is none.
 func TestStorageMeasureRecords(t *testing.T) {
-	f := storageMeasureFlags{layout: "one,stripe4,raidz4,raidz2x4", volume: "300iops", with: "btrfs,zfs", fs: "xfs", recordSize: []string{"8k", "16K", "131072", "1M"}, fioOnly: true}
+	f := storageMeasureFlags{layout: "one,stripe4,raidz4,raidz2x4", volume: "300iops", with: "btrfs,zfs", fs: "xfs,zfs", recordSize: []string{"8k", "16K", "131072", "1M"}, fioOnly: true}
 	f.loadFlags = loadFlags{workload: "oltp_read_write", tables: 1, tableSize: 1000, threads: "2", time: time.Second, randType: "uniform"}
 	arms, err := f.arms()
 	if err != nil {
@@ -124,7 +125,7 @@ func TestStorageMeasureRecords(t *testing.T) {
 			t.Errorf("%+v\n%+v", l, usual)
 		}
 	}
-	want := "one stripe4 stripe4-zfs stripe4-zfs-recordsize-8K stripe4-zfs-recordsize-128K stripe4-zfs-recordsize-1M " +
+	want := "one one-zfs one-zfs-recordsize-8K one-zfs-recordsize-128K one-zfs-recordsize-1M stripe4 stripe4-zfs stripe4-zfs-recordsize-8K stripe4-zfs-recordsize-128K stripe4-zfs-recordsize-1M " +
 		"raidz4 raidz4-recordsize-8K raidz4-recordsize-128K raidz4-recordsize-1M raidz2x4 raidz2x4-recordsize-8K raidz2x4-recordsize-128K raidz2x4-recordsize-1M"
 	if all := strings.Join(got, " "); all != want {
 		t.Errorf("%s\nwant\n%s", all, want)
