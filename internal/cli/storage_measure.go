@@ -15,6 +15,7 @@ import (
 
 	"david/internal/ceph"
 	"david/internal/lab"
+	"david/internal/mycnf"
 	"david/internal/price"
 	"david/internal/report"
 	"david/internal/result"
@@ -27,6 +28,7 @@ type storageMeasureFlags struct {
 	layout, volume              string
 	with, fs                    string
 	mount, scheduler, readAhead []string
+	recordSize                  []string
 	cnf                         string
 	sets                        []string
 	fioTime, fioUnsynced        time.Duration
@@ -49,7 +51,7 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 		Long: "Build layouts of volumes: files in david's folder behind loop devices, each capped at --volume, stand in for the volumes of a cloud. fio\n" +
 			"drives all of them in rounds, then a server on each is an arm of one comparison, as of david compare, with the same settings. What\n" +
 			"needs what this machine lacks is left out and named. --fs, --mount, --scheduler and --read-ahead make arms of one volume that differ\n" +
-			"from it in that alone. Everything is taken down at the end, and by the next david command should this one be killed.",
+			"from it in that alone, --recordsize those of layouts of ZFS. Everything is taken down at the end, and by the next david command should this one be killed.",
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.settleLayouts(cmd.Flags().Changed); err != nil {
@@ -71,10 +73,11 @@ func (a *app) storageMeasureCommand() *cobra.Command {
 	fs.StringVar(&f.layout, "layout", "one,stripe4,raid10x4", "layouts with commas between them, the first is what the others are held against: one, stripeN, raid10xN, raidzN, raidz2xN, ceph-rbd")
 	fs.StringVar(&f.volume, "volume", "1000iops", "what one volume may do: operations per second, reads and writes each")
 	fs.StringVar(&f.with, "with", "btrfs", "what puts stripes and mirrors together, with commas between: btrfs, md, lvm, zfs")
-	fs.StringVar(&f.fs, "fs", "xfs", "filesystems of one volume, with commas between: xfs, ext4; each but the first is an arm")
+	fs.StringVar(&f.fs, "fs", "xfs", "filesystems of one volume, with commas between: xfs, ext4, zfs; each but the first is an arm")
 	fs.StringSliceVar(&f.mount, "mount", nil, "mount options of one volume, each an arm: relatime, strictatime, lazytime, discard")
 	fs.StringSliceVar(&f.scheduler, "scheduler", nil, "I/O schedulers of one volume, each an arm: none, mq-deadline, kyber, bfq")
 	fs.StringSliceVar(&f.readAhead, "read-ahead", nil, "read-ahead of one volume in KiB, each an arm: 0 to 65536")
+	fs.StringSliceVar(&f.recordSize, "recordsize", nil, "records of each layout of ZFS, 4K to 1M, each an arm; 16K is what they have anyway")
 	fs.StringSliceVar(&f.disks, "disks", nil, "whole, empty disks that layouts are built on instead of files, one after the other as each needs them: every byte of them is read before")
 	fs.StringVar(&f.ceph.Conf, "ceph-conf", "", "FILE of a Ceph cluster, for ceph-rbd: one image of a pool of it, not capped")
 	fs.StringVar(&f.ceph.Pool, "pool", "", "the pool, for ceph-rbd")
@@ -297,23 +300,76 @@ func (f storageMeasureFlags) layouts(list []storage.Layout, room int64) (all []r
 	if err != nil {
 		return nil, err
 	}
+	records, err := f.records()
+	if err != nil {
+		return nil, err
+	}
 	for _, l := range list {
 		if l.Kind == storage.One {
 			ones, err := f.ones(room)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, ones...)
+			for _, one := range ones {
+				all = append(all, ofRecords(one, records)...)
+			}
 			continue
 		}
 		for i, tool := range tools {
-			all = append(all, built(l, tool, i > 0, room))
+			all = append(all, ofRecords(built(l, tool, i > 0, room), records)...)
 			if kind := l.Kind; kind != storage.Stripe && kind != storage.RAID10 {
 				break // which has but one way
 			}
 		}
 	}
+	if len(records) > 0 && !slices.ContainsFunc(all, func(l result.Layout) bool { return l.Tool == "zfs" }) {
+		return nil, usage("--recordsize is for layouts of ZFS, and --layout %s has none: give --layout raidz4, --with zfs, or --fs xfs,zfs", f.layout)
+	}
 	return all, nil
+}
+
+// The records that ZFS may have: a smaller one than a sector of the pool's takes a sector all the same, and a larger one
+// than 1M no ZFS has without a setting of its module's.
+const (
+	leastRecord = 4 << 10
+	mostRecord  = 1 << 20
+	usualRecord = "16K"
+)
+
+// records are the sizes of ZFS's records that are asked for, beside the usual one.
+func (f storageMeasureFlags) records() (list []string, err error) {
+	seen := map[string]bool{}
+	for _, text := range f.recordSize {
+		n, err := mycnf.ParseSize(text)
+		if err != nil || n < leastRecord || n > mostRecord || n&(n-1) != 0 {
+			return nil, usage("--recordsize %s: a power of two, 4K to 1M", text)
+		}
+		size := mycnf.FormatSize(n)
+		if seen[size] {
+			return nil, usage("--recordsize %s: %s stands there twice", strings.Join(f.recordSize, ","), size)
+		}
+		if seen[size] = true; size != usualRecord {
+			list = append(list, size)
+		}
+	}
+	return list, nil
+}
+
+// ofRecords is a layout as it is, and of ZFS with records of each other size.
+func ofRecords(l result.Layout, sizes []string) []result.Layout {
+	list := []result.Layout{l}
+	if l.Tool != "zfs" {
+		return list
+	}
+	for _, size := range sizes {
+		other := l
+		other.Name, other.RecordSize = l.Name+"-recordsize-"+size, size
+		if l.Kind == string(storage.RAIDZ2) && (size == "4K" || size == "8K") { // two thirds of what such a record takes are parity
+			other.Bytes += l.Bytes / 2
+		}
+		list = append(list, other)
+	}
+	return list
 }
 
 // built is a layout that a tool puts together, named after it where there are several.
@@ -350,11 +406,14 @@ func volumeBytes(room int64, volumes int) int64 {
 
 // ones are one volume as it is, and with each option that is asked for.
 func (f storageMeasureFlags) ones(room int64) (list []result.Layout, err error) {
-	kinds, err := oneOf("--fs", f.fs, "xfs", "ext4")
+	kinds, err := oneOf("--fs", f.fs, "xfs", "ext4", "zfs")
 	if err != nil {
 		return nil, err
 	}
-	plain := result.Layout{Name: string(storage.One), Kind: string(storage.One), Volumes: 1, Filesystem: kinds[0], Mount: "noatime", Bytes: volumeBytes(room, 1)}
+	if kinds[0] == "zfs" && len(f.mount) > 0 {
+		return nil, usage("--mount %s: of xfs and ext4, and --fs %s begins with zfs, which has atime and discard as properties: put another first", strings.Join(f.mount, ","), f.fs)
+	}
+	plain := onOne(result.Layout{Name: string(storage.One), Kind: string(storage.One), Volumes: 1, Mount: "noatime", Bytes: volumeBytes(room, 1)}, kinds[0])
 	list = append(list, plain)
 	add := func(name string, change func(l *result.Layout)) {
 		l := plain
@@ -363,7 +422,7 @@ func (f storageMeasureFlags) ones(room int64) (list []result.Layout, err error) 
 		list = append(list, l)
 	}
 	for _, kind := range kinds[1:] {
-		add(kind, func(l *result.Layout) { l.Filesystem = kind })
+		add(kind, func(l *result.Layout) { *l = onOne(*l, kind) })
 	}
 	for _, o := range f.mount {
 		if !slices.Contains([]string{"relatime", "strictatime", "lazytime", "discard"}, o) {
@@ -388,6 +447,14 @@ func (f storageMeasureFlags) ones(room int64) (list []result.Layout, err error) 
 		add("read-ahead-"+kb, func(l *result.Layout) { l.ReadAheadKB = kb })
 	}
 	return list, nil
+}
+
+// onOne gives one volume its filesystem; that of ZFS is a pool.
+func onOne(l result.Layout, kind string) result.Layout {
+	if l.Filesystem, l.Tool = kind, ""; kind == "zfs" {
+		l.Tool = "zfs"
+	}
+	return l
 }
 
 // oneOf reads a list with commas of words that are known.

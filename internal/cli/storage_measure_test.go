@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,9 +31,17 @@ func TestStorageMeasureFlags(t *testing.T) {
 		"give 10iops or more":                        {"--volume", "5iops"},
 		`"lvn" is none of btrfs, md, lvm, zfs`:       {"--with", "lvn"},
 		"md stands there twice":                      {"--with", "md,md"},
-		`"zfs" is none of xfs, ext4`:                 {"--fs", "xfs,zfs"},
+		`"jfs" is none of xfs, ext4, zfs`:            {"--fs", "xfs,jfs"},
+		"--fs zfs,xfs begins with zfs":               {"--fs", "zfs,xfs", "--mount", "discard"},
 		"none, mq-deadline, kyber or bfq":            {"--scheduler", "cfq"},
 		"KiB, 0 to 65536":                            {"--read-ahead", "70000"},
+		"--recordsize 12K: a power of two":           {"--recordsize", "12K", "--layout", "raidz4"},
+		"--recordsize 2K: a power of two":            {"--recordsize", "2K", "--layout", "raidz4"},
+		"--recordsize 2M: a power of two":            {"--recordsize", "16K,2M", "--layout", "raidz4"},
+		"--recordsize large: a power of two":         {"--recordsize", "large", "--layout", "raidz4"},
+		"8K stands there twice":                      {"--recordsize", "8K,8192", "--layout", "raidz4"},
+		"one,stripe4,raid10x4 has none: give":        {"--recordsize", "128K"},
+		"--layout one,raid10x2 has none: give":       {"--recordsize", "16K,8K", "--layout", "one,raid10x2", "--with", "btrfs,md"},
 		"--fio-time 1ms":                             {"--fio-time", "1ms"},
 		"--fio-rounds -1":                            {"--fio-rounds", "-1"},
 		"nothing is left to measure":                 {"--fio-only", "--fio-rounds", "0"},
@@ -81,6 +92,42 @@ raid10x4 raid104 btrfs btrfs noatime,nodatacow
 raid10x4-md raid104 md xfs noatime
 raidz4 raidz14 zfs zfs noatime`
 	if all := strings.Join(got, "\n"); all != want {
+		t.Errorf("%s\nwant\n%s", all, want)
+	}
+}
+
+// TestStorageMeasureRecords: of each layout of ZFS there is one with each other size of records, which differs in that
+// alone; of other layouts there is none.
+func TestStorageMeasureRecords(t *testing.T) {
+	f := storageMeasureFlags{layout: "one,stripe4,raidz4,raidz2x4", volume: "300iops", with: "btrfs,zfs", fs: "xfs,zfs", recordSize: []string{"8k", "16K", "131072", "1M"}, fioOnly: true}
+	f.loadFlags = loadFlags{workload: "oltp_read_write", tables: 1, tableSize: 1000, threads: "2", time: time.Second, randType: "uniform"}
+	arms, err := f.arms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	var usual result.Layout
+	for _, a := range arms {
+		l := *a.Layout
+		got = append(got, a.Name)
+		if l.RecordSize == "" {
+			usual = l
+			continue
+		}
+		if a.Name != usual.Name+"-recordsize-"+l.RecordSize || !strings.Contains(a.Title, "recordsize "+l.RecordSize) {
+			t.Errorf("%s, %s: %+v", a.Name, a.Title, l)
+		}
+		small := l.Kind == "raidz2" && l.RecordSize == "8K"
+		if l.Name, l.RecordSize = usual.Name, ""; small {
+			l.Bytes -= usual.Bytes / 2
+		}
+		if !reflect.DeepEqual(l, usual) {
+			t.Errorf("%+v\n%+v", l, usual)
+		}
+	}
+	want := "one one-zfs one-zfs-recordsize-8K one-zfs-recordsize-128K one-zfs-recordsize-1M stripe4 stripe4-zfs stripe4-zfs-recordsize-8K stripe4-zfs-recordsize-128K stripe4-zfs-recordsize-1M " +
+		"raidz4 raidz4-recordsize-8K raidz4-recordsize-128K raidz4-recordsize-1M raidz2x4 raidz2x4-recordsize-8K raidz2x4-recordsize-128K raidz2x4-recordsize-1M"
+	if all := strings.Join(got, " "); all != want {
 		t.Errorf("%s\nwant\n%s", all, want)
 	}
 }
@@ -208,6 +255,86 @@ func TestStorageMeasure(t *testing.T) {
 	if left := layoutsLeft(here.home, nil); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// TestStorageMeasureOptions measures a server on one volume with other options: they are what the kernel has while it is
+// measured, and nothing of them is left.
+func TestStorageMeasureOptions(t *testing.T) {
+	needLayouts(t)
+	if text, err := os.ReadFile("/sys/block/loop0/queue/scheduler"); err != nil || !strings.Contains(string(text), "bfq") {
+		t.Skipf("the kernel has no bfq: %s, %v", text, err)
+	}
+	t.Parallel()
+	here := at{home: sharedHome(t), dir: t.TempDir()}
+	ctx, stop := context.WithCancel(t.Context())
+	seen := make(chan map[string]bool)
+	go func() { seen <- seenOf(ctx, here.home) }()
+	args := append(slices.Clone(measureSmall), "--layout", "one", "--fs", "ext4", "--mount", "relatime", "--scheduler", "bfq", "--json")
+	out, errOut, code := here.david(t, args...)
+	stop()
+	kernel := <-seen
+	if code != exitDone && code != exitInvalid {
+		t.Fatalf("exit code %d: %s%s", code, out, errOut)
+	}
+	var doc struct {
+		Layouts []report.LayoutRow `json:"layouts"`
+	}
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, l := range doc.Layouts {
+		names = append(names, l.Name)
+		if l.Database != nil {
+			t.Logf("%s: %.1f transactions/s of %d trials, %s", l.Name, l.Database.TPS, l.Database.Trials, l.Database.Verdict)
+		}
+		if len(l.Fio) != 5 || l.Database == nil && code == exitDone {
+			t.Errorf("%+v", l)
+		}
+	}
+	if got := strings.Join(names, " "); got != "one one-relatime one-bfq" {
+		t.Errorf("%s\n%s", got, out)
+	}
+	for _, want := range []string{"ext4 noatime", "ext4 relatime", "[bfq]", "server on bfq"} {
+		if !kernel[want] {
+			t.Errorf("%s was not seen: %v", want, kernel)
+		}
+	}
+	if left := layoutsLeft(here.home, nil); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// seenOf watches the volumes of a folder until it is told to end: how they are mounted, which scheduler they have, and
+// whether it is there while a server has files open on them.
+func seenOf(ctx context.Context, home string) map[string]bool {
+	seen := map[string]bool{}
+	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		mounts, _ := os.ReadFile("/proc/self/mounts")
+		servers, _ := filepath.Glob("/proc/[0-9]*/cwd")
+		for _, number := range devicesOf(home) {
+			disk, _ := os.Readlink("/sys/dev/block/" + number)
+			scheduler, _ := os.ReadFile(filepath.Join("/sys/dev/block", number, "queue/scheduler"))
+			bfq := strings.Contains(string(scheduler), "[bfq]")
+			seen["[bfq]"] = seen["[bfq]"] || bfq
+			for line := range strings.Lines(string(mounts)) {
+				words := strings.Fields(line)
+				if len(words) < 4 || words[0] != "/dev/"+filepath.Base(disk) {
+					continue
+				}
+				for _, option := range strings.Split(words[3], ",") {
+					if strings.HasSuffix(option, "atime") {
+						seen[words[2]+" "+option] = true
+					}
+				}
+				seen["server on bfq"] = seen["server on bfq"] || bfq && slices.ContainsFunc(servers, func(cwd string) bool {
+					to, err := os.Readlink(cwd)
+					return err == nil && strings.HasPrefix(to, words[1]+"/")
+				})
+			}
+		}
+	}
+	return seen
 }
 
 // TestStorageMeasureKilled kills david -9 at random moments of a measurement: the next command leaves nothing of

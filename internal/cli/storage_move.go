@@ -262,6 +262,9 @@ func printMovePlan(out io.Writer, p move.Plan) {
 	for _, e := range p.Elsewhere {
 		fmt.Fprintf(out, "stays where it is: %s, %s\n", e.Name, e.Path)
 	}
+	for _, s := range p.Said {
+		fmt.Fprintf(out, "stays as it is written: %s, %s=%s: that path leads to the new place\n", s.Where, s.Name, s.Value)
+	}
 	for _, n := range p.Needs {
 		fmt.Fprintf(out, "needed before the stop: %s\n", n)
 	}

@@ -23,6 +23,12 @@ import (
 func TestStorageMove(t *testing.T) {
 	t.Parallel()
 	s := testserver.Start(t, mycnf.MariaDB)
+	cnf := filepath.Join(t.TempDir(), "my.cnf")
+	if err := os.WriteFile(cnf, []byte("[mysqld]\ndatadir="+s.Data()+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.FromFile(cnf)
+	s.Restart()
 	s.Exec("CREATE DATABASE shop", "CREATE TABLE shop.item (id INT PRIMARY KEY)", "INSERT INTO shop.item VALUES (1), (2), (3)")
 	stop, start := s.Commands()
 	d, to := loggedIn(testHome(t)), filepath.Join(t.TempDir(), "data")
@@ -42,7 +48,7 @@ func TestStorageMove(t *testing.T) {
 			}
 		}
 	}
-	says(run(exitDone, "--to", to), "would go to "+to, "the old place stays as "+s.Data()+".david-old", "nothing was changed: --apply does it")
+	says(run(exitDone, "--to", to), "would go to "+to, "the old place stays as "+s.Data()+".david-old", "stays as it is written: "+cnf+":2, datadir="+s.Data()+": that path leads to the new place", "nothing was changed: --apply does it")
 	if _, err := os.Lstat(to); !os.IsNotExist(err) {
 		t.Errorf("something was made: %v", err)
 	}

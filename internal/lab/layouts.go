@@ -55,6 +55,9 @@ func (o opened) build(ctx context.Context, r *Request, arms []result.Arm) (built
 	var missing error
 	for _, arm := range arms {
 		if err := o.workspace.Lacks(arm.Layout); err != nil {
+			if hasLayout(arm) && arm.Layout.RecordSize != "" { // what was asked for by itself is not left out
+				return nil, InputError{fmt.Errorf("%w: leave --recordsize out, and the others are measured", err)}
+			}
 			missing = errors.Join(missing, err)
 			r.note(err.Error())
 			continue
@@ -93,7 +96,7 @@ const apartNote = "a volume's cap counts reads and writes apart: together they c
 func onZFS(arm result.Arm) bool { return hasLayout(arm) && arm.Layout.Filesystem == "zfs" }
 
 // zfsNote says what fio's figures on ZFS are of.
-const zfsNote = "ZFS: records of 16 KiB, not compressed, data not kept in ZFS's cache (primarycache=metadata); before ZFS 2.3 O_DIRECT is taken and ignored, so that each write of fio's is synced (O_DSYNC), " +
+const zfsNote = "ZFS: records of 16 KiB where a layout's name says no other, not compressed, data not kept in ZFS's cache (primarycache=metadata); before ZFS 2.3 O_DIRECT is taken and ignored, so that each write of fio's is synced (O_DSYNC), " +
 	"where on other filesystems it is direct; writes of several threads go to the disks together"
 
 // checkDisks makes sure of all real disks before anything is written to one.
@@ -215,13 +218,15 @@ func (p prepared) drive(ctx context.Context, targets []target, arm result.Arm) e
 	}
 	g, err := p.workspace.Under(arm.Layout.Name, arm.Caps)
 	if err == nil {
-		err = errors.Join(loaded(ctx, targets, arm, g), p.workspace.Release(g))
+		settle := func() error { return p.workspace.Settle(ctx, arm.Layout.Name) }
+		err = errors.Join(loaded(ctx, targets, arm, g, settle), p.workspace.Release(g))
 	}
 	return errors.Join(err, p.workspace.ResetKernel())
 }
 
-// loaded puts every load on its file, in the groups of its layout; nil for none.
-func loaded(ctx context.Context, targets []target, arm result.Arm, g *cgroup.Group) (err error) {
+// loaded puts every load on its file, in the groups of its layout; nil for none. settle makes sure that nothing of the
+// load before is left in memory.
+func loaded(ctx context.Context, targets []target, arm result.Arm, g *cgroup.Group, settle func() error) (err error) {
 	var start probe.Start
 	if g != nil {
 		start = g.Start
@@ -232,6 +237,9 @@ func loaded(ctx context.Context, targets []target, arm result.Arm, g *cgroup.Gro
 	}
 	for i, t := range targets {
 		l := t.Load
+		if err := settle(); err != nil {
+			return err
+		}
 		rate, err := t.file.Drive(ctx, l, t.last, start)
 		if err != nil {
 			return err

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/mysqld"
 )
 
 // Idle returns the place that is not in use.
@@ -36,11 +40,38 @@ func Return(ctx context.Context, q Request, r *Record) (out Outcome, err error) 
 		if !up {
 			return j.limp(ctx)
 		}
+		if err := j.standing(ctx); err != nil {
+			return out, err
+		}
 		return j.travel(ctx, nil)
 	case r.Phase == Leaving || r.Phase == Returning:
 		return j.arrived(ctx)
 	}
 	return out, j.drop(ctx)
+}
+
+// standing refuses the way back of a server that would be started elsewhere, as its folder was changed since.
+func (j *journey) standing(ctx context.Context) error {
+	conn, err := mysqld.Open(ctx, j.q.Addr)
+	if err != nil {
+		return nil // it is being started: what it said before holds
+	}
+	defer conn.Close()
+	v, err := conn.Variables(ctx)
+	if err != nil {
+		return err
+	}
+	if !leadsBy(filepath.Clean(v["datadir"]), j.r.Route.Link) {
+		return fmt.Errorf("%w: the server runs with datadir=%s, which is not %s: it would stay there", ErrInput, v["datadir"], j.r.Route.Link)
+	}
+	server, ok, err := serverOf(j.from)
+	if err != nil || !ok {
+		return err
+	}
+	if _, refused, _ := options(server.id.PID, v, j.r.Route, j.from); len(refused) > 0 {
+		return fmt.Errorf("%w: %s", ErrInput, strings.Join(refused, "; "))
+	}
+	return nil
 }
 
 // drop gives up a move before its switch.

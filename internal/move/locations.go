@@ -59,10 +59,15 @@ func (r Route) placed(value, datadir, real string) (where, why string) {
 	switch {
 	case err != nil || !within(to, real):
 		return path, ""
-	case r.Was == "": // whatever leads there goes by the folder's own name
+	case leadsBy(path, r.Link):
 		return "", ""
 	}
-	return "", fmt.Sprintf("names the old place itself and not %s, so that it would stay there: give it as a path in %s first", r.Link, r.Link)
+	return "", r.unmoved()
+}
+
+// unmoved says of a path that leads to a place by the place's own name that the switch does not change it.
+func (r Route) unmoved() string {
+	return fmt.Sprintf("names the place itself and not %s, so that it would stay there: give it as a path in %s first", r.Link, r.Link)
 }
 
 // systemFile is the first file of the InnoDB system tablespace, relative to the folder; "" where it lies

@@ -34,6 +34,7 @@ type Plan struct {
 	Refused     []string        `json:"refused"`               // why it cannot be done
 	Needs       []string        `json:"needs"`                 // what lacks for the stop and the switch; the copy can be made
 	Notes       []string        `json:"notes"`
+	Said        []Said          `json:"said"`    // lines of option files that stay as they are
 	GoesOn      bool            `json:"goes_on"` // with a move that was interrupted
 	record      *Record
 	system      string
@@ -77,7 +78,7 @@ func Look(ctx context.Context, q Request) (p Plan, err error) {
 	if info, err := os.Lstat(filepath.Join(p.From.Path, p.system)); err != nil || !info.Mode().IsRegular() {
 		p.system = "" // a link: what it leads to stays where it is
 	}
-	return p, p.process(q)
+	return p, p.process(q, v)
 }
 
 // paths makes sure of the two folders.
@@ -95,6 +96,9 @@ func (p *Plan) paths(q Request, datadir string) error {
 	}
 	if parent, err := filepath.EvalSymlinks(filepath.Dir(link)); err == nil {
 		link = filepath.Join(parent, filepath.Base(link)) // what is above it stays as it is
+	}
+	if !leadsBy(filepath.Clean(datadir), link) {
+		return fmt.Errorf("%w: the server knows its folder as %s and not as %s, which only leads there: name it by the server's path", ErrInput, filepath.Clean(datadir), link)
 	}
 	to, err := resolved(filepath.Clean(q.To))
 	if err != nil {
@@ -279,7 +283,7 @@ func usedBy(folder string) (n int64, err error) {
 }
 
 // process looks at the server as a process: how it is stopped, and whether it can use the new place.
-func (p *Plan) process(q Request) error {
+func (p *Plan) process(q Request, v map[string]string) error {
 	p.stop, p.start = q.Stop, q.Start
 	parent := filepath.Dir(p.Route.Link)
 	if unix.Access(parent, unix.W_OK) != nil {
@@ -303,6 +307,8 @@ func (p *Plan) process(q Request) error {
 	if len(q.Stop) == 0 && p.Server.Unit != "" {
 		p.stop, p.start = []string{"systemctl", "stop", p.Server.Unit}, []string{"systemctl", "start", p.Server.Unit}
 	}
+	said, refused, notes := options(server.id.PID, v, p.Route, p.From.Path)
+	p.Said, p.Refused, p.Notes = said, append(p.Refused, refused...), append(p.Notes, notes...)
 	if len(p.stop) == 0 {
 		p.Refused = append(p.Refused, "the server runs in no systemd unit: say how it is stopped and started, with --stop and --start")
 	}

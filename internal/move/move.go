@@ -4,6 +4,7 @@
 //	look       what is to be moved, where to, and all that speaks against it; changes nothing
 //	place      paths: the folder that the server knows, the old and the new one, the switch between them
 //	locations  what of the server's data lies elsewhere, by its variables
+//	options    the option files that the server reads when it is started again, with what they include
 //	process    who has a folder's files open; the unit, the user, what the server may see
 //	tree       what a folder holds
 //	pass       one pass of the copy; the comparison of both sides

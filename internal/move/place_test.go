@@ -112,7 +112,7 @@ func TestLocate(t *testing.T) {
 		{plain, "log_error", "stderr", "", "", real},
 		{plain, "tmpdir", "/a:/b", "/b", "", real},
 		{linked, "log_bin_basename", link + "/binlog", "", "", link + "/"},
-		{linked, "log_bin_basename", real + "/binlog", "", "names the old place itself", link + "/"},
+		{linked, "log_bin_basename", real + "/binlog", "", "names the place itself", link + "/"},
 		{linked, "innodb_undo_directory", "undo", "", "", link},
 	} {
 		stays, refused := locate(map[string]string{c.name: c.value, "datadir": c.datdir}, c.route, real)

@@ -17,7 +17,9 @@ type Layout struct {
 	// Scheduler and ReadAheadKB hold for each volume; "" as the kernel has them.
 	Scheduler   string `json:"scheduler,omitempty"`
 	ReadAheadKB string `json:"read_ahead_kb,omitempty"`
-	Bytes       int64  `json:"volume_bytes"` // of each volume
+	// RecordSize is that of ZFS's records, as "128K"; "": 16K, a page of InnoDB's.
+	RecordSize string `json:"recordsize,omitempty"`
+	Bytes      int64  `json:"volume_bytes"` // of each volume
 	// Disks are the real ones that are asked for; none: files behind loop devices stand in for volumes.
 	Disks []string `json:"disks,omitempty"`
 	// Ceph, where not nil, is where the one volume is: an image of a pool, that is made for it and removed.
@@ -77,7 +79,7 @@ func (l Layout) Text() string {
 		parts = append(parts, l.Tool)
 	}
 	parts = append(parts, l.Filesystem)
-	for _, text := range []string{l.Mount, prefixed("scheduler ", l.Scheduler), prefixed("read-ahead KiB ", l.ReadAheadKB)} {
+	for _, text := range []string{l.Mount, prefixed("scheduler ", l.Scheduler), prefixed("read-ahead KiB ", l.ReadAheadKB), prefixed("recordsize ", l.RecordSize)} {
 		if text != "" {
 			parts = append(parts, text)
 		}

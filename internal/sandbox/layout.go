@@ -33,6 +33,7 @@ type place struct {
 	dir     string
 	devices []cgroup.Device
 	disks   []string // their names, of a layout's
+	pool    string   // of ZFS; "" on other filesystems
 }
 
 // place finds that of a layout; "" is the data's own.
@@ -73,6 +74,9 @@ func (w *Workspace) Build(ctx context.Context, l result.Layout) (result.Layout, 
 		p.devices, p.disks = append(p.devices, device), append(p.disks, filepath.Base(path))
 	}
 	if devices, err = w.assemble(ctx, l, devices); err == nil {
+		if l.Tool == "zfs" {
+			p.pool = devices[0]
+		}
 		err = w.journal.guarded(formatting, func() error { return w.format(ctx, l, id, devices, p.dir) })
 	}
 	if err == nil && len(l.Disks) > 0 {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +16,11 @@ import (
 
 // zpool makes a pool of a layout's devices, whose one dataset is mounted as other filesystems are. Its properties are
 // those that david manifest gives a dataset for InnoDB, but for compression, which would make what fio writes small.
-// A record is a page of InnoDB's. Data are read from the disks each time, and not from ZFS's own cache. No file of
+// A record is a page of InnoDB's where the layout does not say another size. Data are read from the disks each time, and not from ZFS's own cache. No file of
 // the system's keeps the pool: it is not there after a reboot. An I/O error fails, where the default waits for somebody.
 func zpool(l result.Layout, name string, devices []string) []string {
 	argv := []string{"zpool", "create", "-f", "-o", "ashift=12", "-o", "cachefile=none", "-o", "failmode=continue",
-		"-O", "mountpoint=legacy", "-O", "recordsize=16K", "-O", "primarycache=metadata", "-O", "compression=off", "-O", "atime=off", "-O", "xattr=sa", name}
+		"-O", "mountpoint=legacy", "-O", "recordsize=" + cmp.Or(l.RecordSize, "16K"), "-O", "primarycache=metadata", "-O", "compression=off", "-O", "atime=off", "-O", "xattr=sa", name}
 	switch l.Kind {
 	case "raid10":
 		for pair := range slices.Chunk(devices, 2) {
@@ -40,6 +41,18 @@ func makePool(ctx context.Context, argv []string) error {
 		}
 	}
 	return runTool(ctx, argv)
+}
+
+// Settle has ZFS write to its place what it keeps in memory of a layout: from there it would be read, and no disk asked.
+// A sync of the filesystem brings it no further than to the log. On other filesystems there is nothing to be done.
+func (w *Workspace) Settle(ctx context.Context, layout string) error {
+	p, err := w.place(layout)
+	if err != nil || p.pool == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, formatting)
+	defer cancel()
+	return runTool(ctx, []string{"zpool", "sync", p.pool})
 }
 
 // dropPools destroys the pools on the loop devices of a folder's files. The kernel does not tell who holds such a

@@ -25,6 +25,10 @@ func TestZpool(t *testing.T) {
 				t.Errorf("%s without %s: %s", kind, option, argv)
 			}
 		}
+		l.RecordSize = "128K"
+		if argv := strings.Join(zpool(l, "david-1-0", []string{"/dev/loop0"}), " "); !strings.Contains(argv, "-O recordsize=128K ") || strings.Contains(argv, "16K") {
+			t.Errorf("%s of another record: %s", kind, argv)
+		}
 	}
 }
 

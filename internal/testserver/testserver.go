@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,6 +129,16 @@ func (s *Server) Kill() {
 
 // Options replaces those that the next Restart starts it with.
 func (s *Server) Options(options ...string) { s.options = options }
+
+// FromFile has the next Restart read an option file, which has to say where the data are.
+func (s *Server) FromFile(path string) {
+	for i, word := range s.launch {
+		if word == "--no-defaults" {
+			s.launch[i] = "--defaults-file=" + path
+		}
+	}
+	s.launch = slices.DeleteFunc(s.launch, func(word string) bool { return strings.HasPrefix(word, "--datadir=") })
+}
 
 // Restart starts the server, again after a Kill, and waits until it answers.
 func (s *Server) Restart() {

@@ -46,7 +46,7 @@ func within(t *testing.T, share float64, args ...string) (out, errOut string) {
 	return o.String(), e.String()
 }
 
-// TestResultsZFS builds md, LVM and ZFS where a kernel has them, makes followers of a MariaDB on ZFS, and holds what fio gets out of a RAIDZ of four disks
+// TestResultsZFS builds md, LVM and ZFS where a kernel has them, makes followers of a MariaDB on ZFS, has fio drive records of two sizes, and holds what fio gets out of a RAIDZ of four disks
 // of 500 IOPS against what the rules of storage plan rest on: 660 reads/s, where one disk with xfs gave 499; 1,318 writes/s, where a
 // stripe gave 1,582, as they do where they wait for the emulated CPUs and not for the disks (docs/storage.md).
 func TestResultsZFS(t *testing.T) {
@@ -101,6 +101,38 @@ func TestResultsZFS(t *testing.T) {
 		}
 		if len(want) > 0 {
 			t.Errorf("not measured: %v", want)
+		}
+	})
+	t.Run("records", func(t *testing.T) {
+		out, _ := within(t, 0, "bin/david", "storage", "measure", "--layout", "one,stripe4,raidz4", "--with", "zfs", "--recordsize", "128K", "--volume", "500iops",
+			"--fio-only", "--fio-time", "5s", "--fio-rounds", "3", "--json")
+		var doc struct {
+			Layouts []struct {
+				Name string
+				Fio  []struct {
+					Way   string
+					Bytes int
+					Fsync bool
+					IOPS  float64
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &doc); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, l := range doc.Layouts {
+			for _, f := range l.Fio {
+				kind := fmt.Sprintf("%s of %d KiB, fsync %v", f.Way, f.Bytes>>10, f.Fsync)
+				got[l.Name+" "+kind] = f.IOPS
+				usual, other := strings.CutSuffix(l.Name, "-recordsize-128K")
+				if was := got[usual+" "+kind]; other {
+					t.Logf("%s, %s: %.0f/s with records of 128 KiB, %.0f/s with those of 16: %.2f of it", usual, kind, f.IOPS, was, f.IOPS/was)
+				}
+			}
+		}
+		if len(got) != 25 {
+			t.Errorf("five layouts by five loads were asked for: %v", got)
 		}
 	})
 	t.Run("writes", func(t *testing.T) {
