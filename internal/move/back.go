@@ -50,23 +50,24 @@ func Return(ctx context.Context, q Request, r *Record) (out Outcome, err error) 
 	return out, j.drop(ctx)
 }
 
-// standing refuses the way back of a server that would be started elsewhere, as its folder was changed since.
+// standing refuses the way back of a server that would be started elsewhere, as its folder was changed since. One that
+// is just being stopped or started, by whom a david that was killed has left, is not judged: travel waits for it.
 func (j *journey) standing(ctx context.Context) error {
 	conn, err := mysqld.Open(ctx, j.q.Addr)
 	if err != nil {
-		return nil // it is being started: what it said before holds
+		return nil
 	}
 	defer conn.Close()
 	v, err := conn.Variables(ctx)
 	if err != nil {
-		return err
+		return nil
 	}
 	if !leadsBy(filepath.Clean(v["datadir"]), j.r.Route.Link) {
 		return fmt.Errorf("%w: the server runs with datadir=%s, which is not %s: it would stay there", ErrInput, v["datadir"], j.r.Route.Link)
 	}
 	server, ok, err := serverOf(j.from)
 	if err != nil || !ok {
-		return err
+		return nil
 	}
 	if _, refused, _ := options(server.id.PID, v, j.r.Route, j.from); len(refused) > 0 {
 		return fmt.Errorf("%w: %s", ErrInput, strings.Join(refused, "; "))
