@@ -32,8 +32,8 @@ func (a *app) networkPathsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "paths [HOST:PORT]",
 		Short: "What the way to a server consists of: links, MTU, tunnels, NAT, and what of it is not as it should be",
-		Long: "Look at the way to a server: the route, every link that it takes on this machine, what it carries (probed with pings that may not be\n" +
-			"fragmented), tunnels, NAT, the connection as the kernel sees it. With --dsn david logs in and has 4 MiB sent each way: the links'\n" +
+		Long: "Look at the way to a server: the route, every link that it takes on this machine, what it carries to each hop (probed with pings that may\n" +
+			"not be fragmented), tunnels, NAT, the connection as the kernel sees it. With --dsn david logs in and has 4 MiB sent each way: the links'\n" +
 			"own counters then show which of them carried that, and the server says whom it sees. Nothing is changed.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.networkPaths(cmd.Context(), f, args) },
@@ -180,6 +180,9 @@ func printPath(out io.Writer, s netpath.Seen) error {
 	}
 	row("verified", "%s", verifiedText(s))
 	row("carries", "%s", mtuText(s.MTU))
+	for _, h := range s.MTU.Hops {
+		row("hop", "%s", hopText(h))
+	}
 	if t := s.TCP; t != nil {
 		row("connection", "%s; segments of %d bytes are sent and of %d received, round trip %.3g ms, %d sent again", s.Congestion, t.SendMSS, t.ReceiveMSS, float64(t.RTT)/1000, t.Retrans)
 	} else {
@@ -223,6 +226,24 @@ func linkText(k netpath.Link) string {
 		text += "; it goes on in another network namespace"
 	}
 	return text
+}
+
+func hopText(h netpath.Hop) string {
+	text := fmt.Sprintf("%d: %s", h.Number, cmp.Or(h.Address, "nobody answers"))
+	if h.End {
+		text += ", the server"
+	}
+	switch {
+	case h.Address == "":
+		return text
+	case h.MTU == 0:
+		return text + ", how large a packet gets there is not known: it does not answer often enough"
+	case h.Either:
+		return text + fmt.Sprintf(", packets of up to %d bytes get there and their answers back", h.MTU)
+	case h.Back > 0:
+		return text + fmt.Sprintf(", packets of up to %d bytes get there, answers of up to %d come back", h.MTU, h.Back)
+	}
+	return text + fmt.Sprintf(", packets of up to %d bytes get there", h.MTU)
 }
 
 func verifiedText(s netpath.Seen) string {
