@@ -90,6 +90,7 @@ const (
 	FullTable      = "conntrack"
 	NoLogin        = "login"
 	Stalled        = "stalled"
+	PodNetwork     = "pod network"
 )
 
 // Finding is something of a way that is not as it should be, or that one would not expect.
