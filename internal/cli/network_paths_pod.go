@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -29,6 +30,7 @@ type podWay struct {
 	Seen      *netpath.Seen  `json:"seen,omitempty"`
 	Held      []netpath.Held `json:"held,omitempty"`      // what the cluster says, against what is seen
 	Unreached string         `json:"unreached,omitempty"` // why it was not looked at
+	refused   bool           // it is reached, and nothing listens
 }
 
 // podDial is how long a pod may take to accept a connection: it is near, or not to be reached.
@@ -85,7 +87,7 @@ func (w *podWay) look(ctx context.Context, pod kube.PodNetwork, f pathFlags) err
 		return ctx.Err()
 	}
 	if err != nil {
-		w.Unreached = err.Error()
+		w.Unreached, w.refused = err.Error(), errors.Is(err, syscall.ECONNREFUSED)
 		return nil
 	}
 	defer leave()
@@ -114,8 +116,11 @@ func (w podWays) unreached() error {
 	if !w.Pod.Ready {
 		return codedError{exitTarget, fmt.Errorf("pod %s does not answer at %s: it is not ready", w.Pod.Pod, address)}
 	}
-	return codedError{exitTarget, fmt.Errorf("pod %s does not answer at %s from here, as from most machines that are no nodes; run on a node of the cluster, as %s: david network paths %s",
-		w.Pod.Pod, address, w.Pod.Node, address)}
+	why := "does not answer at " + address + " from here, as from most machines that are no nodes"
+	if slices.ContainsFunc(w.Ways, func(one podWay) bool { return one.Way == "pod" && one.refused }) {
+		why = "refuses connections at " + address + ": nothing listens there yet, or the port is another (--pod-port), or a firewall says so in its place"
+	}
+	return codedError{exitTarget, fmt.Errorf("pod %s %s; run on a node of the cluster, as %s: david network paths %s", w.Pod.Pod, why, w.Pod.Node, address)}
 }
 
 // printPodWays shows what the cluster says, and then each way.

@@ -163,6 +163,11 @@ func TestPathsOfPod(t *testing.T) {
 			t.Errorf("exit code %d: %+v\n%s", code, w, errOut)
 		}
 	})
+	t.Run("refused", func(t *testing.T) {
+		if _, code, errOut := waysTo(t, david, kubeconfig, "default/near", "--pod-port=1"); code != 4 || !strings.Contains(errOut, "refuses connections at 127.0.7.7:1: nothing listens there yet") {
+			t.Errorf("exit code %d: %s", code, errOut)
+		}
+	})
 	t.Run("none", func(t *testing.T) {
 		if _, code, errOut := waysTo(t, david, kubeconfig, "default/none"); code != 2 || !strings.Contains(errOut, "cannot look at pod default/none") {
 			t.Errorf("exit code %d: %s", code, errOut)
@@ -197,7 +202,15 @@ spec:
 		t.Fatal(err)
 	}
 	defer node.Close()
-	w, code, errOut := waysTo(t, a.david, a.facts.Kubeconfig, ns+"/far")
+	var w seenWays
+	var code int
+	var errOut string
+	eventually(t, time.Minute, func() error { // it listens a moment after it is ready, and its Service leads to it another later
+		if w, code, errOut = waysTo(t, a.david, a.facts.Kubeconfig, ns+"/far"); code != 0 || len(w.Ways) != 2 || w.Ways[1].Seen == nil {
+			return fmt.Errorf("exit code %d: %+v\n%s", code, w, errOut)
+		}
+		return nil
+	})
 	if code != 0 || len(w.Ways) != 2 || w.Ways[0].Seen == nil || w.Pod.Node != "kn1" || w.Pod.Encapsulation != "vxlan" {
 		t.Fatalf("exit code %d: %+v\n%s", code, w, errOut)
 	}
