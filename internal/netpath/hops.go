@@ -88,7 +88,7 @@ func heard(list []Hop) []Hop {
 }
 
 // answering sends small packets that live for first hops and more, to all that they reach at once.
-func (p *pinger) answering(ctx context.Context, first int) (found [hopsAtOnce]answer) {
+func (p *pinger) answering(ctx context.Context, first int) (found [hopsAtOnce]response) {
 	for try := range pingTries {
 		if try > 0 { // a router may have answered too much lately
 			pause(ctx, rationPause)
@@ -109,7 +109,7 @@ func (p *pinger) answering(ctx context.Context, first int) (found [hopsAtOnce]an
 
 // awaitEnd waits for the answers to packets of which each lives for a hop more than the one before, until all up to the end are there. Once the
 // end has answered a router has some times as long as the slowest took.
-func (p *pinger) awaitEnd(found *[hopsAtOnce]answer, numbers [hopsAtOnce]uint16) {
+func (p *pinger) awaitEnd(found *[hopsAtOnce]response, numbers [hopsAtOnce]uint16) {
 	patience, slowest, ended := firstWait, time.Duration(0), false
 	for began := time.Now(); time.Since(began) < patience && !complete(*found); {
 		p.await(time.Millisecond, numbers[:]...)
@@ -126,12 +126,12 @@ func (p *pinger) awaitEnd(found *[hopsAtOnce]answer, numbers [hopsAtOnce]uint16)
 }
 
 // complete tells whether all have answered up to the first at the end.
-func complete(list [hopsAtOnce]answer) bool {
-	last := slices.IndexFunc(list[:], func(a answer) bool { return a.what == arrived || a.what == refused })
+func complete(list [hopsAtOnce]response) bool {
+	last := slices.IndexFunc(list[:], func(a response) bool { return a.what == arrived || a.what == refused })
 	if last < 0 {
 		last = len(list) - 1
 	}
-	return !slices.ContainsFunc(list[:last+1], func(a answer) bool { return a.what == silence })
+	return !slices.ContainsFunc(list[:last+1], func(a response) bool { return a.what == silence })
 }
 
 // upTo finds the largest packet that gets to a hop, 0 where that cannot be told, and who says that larger ones do not fit.
@@ -182,7 +182,7 @@ func (p *pinger) largest(ctx context.Context, life, lost, guess int) int {
 
 // reaches tells what becomes of a packet on its way to a hop that answers: the answer's kind is silence where it is lost. That it is lost is believed
 // only where a small one sent right behind it is answered: a router does not answer more than so often.
-func (p *pinger) reaches(ctx context.Context, life, size int) (a answer, known bool) {
+func (p *pinger) reaches(ctx context.Context, life, size int) (a response, known bool) {
 	if a, err := p.ask(life, size); err == nil && a.what != silence {
 		return a, true
 	}
@@ -190,7 +190,7 @@ func (p *pinger) reaches(ctx context.Context, life, size int) (a answer, known b
 	for range mostPairs {
 		large, err := p.send(life, size)
 		if tooLargeHere(err) {
-			return answer{}, true
+			return response{}, true
 		}
 		small, err2 := p.send(life, smallestMTU)
 		if err != nil || err2 != nil || ctx.Err() != nil {
@@ -204,7 +204,7 @@ func (p *pinger) reaches(ctx context.Context, life, size int) (a answer, known b
 			pause(ctx, rationPause)
 		default:
 			if lost++; lost == losses {
-				return answer{}, true
+				return response{}, true
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // upToEnd sends a packet of a size to the end by UDP: what answers that is small, as a ping's answer is not. It is nil where nothing answers.
-func (p *pinger) upToEnd(ctx context.Context, size int) *answer {
+func (p *pinger) upToEnd(ctx context.Context, size int) *response {
 	u, err := openPinger(p.to, udpSocket)
 	if err != nil {
 		return nil
@@ -236,7 +236,7 @@ func (p *pinger) upToEnd(ctx context.Context, size int) *answer {
 }
 
 // bothWays says on which way packets are lost that are larger than came back, by what became of one that went there only.
-func (h *Hop) bothWays(size int, there *answer) {
+func (h *Hop) bothWays(size int, there *response) {
 	switch {
 	case there == nil:
 		h.Either = true

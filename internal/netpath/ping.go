@@ -22,7 +22,7 @@ type pinger struct {
 	by      means
 	id, seq uint16
 	sent    map[uint16]time.Time
-	answers map[uint16]answer
+	answers map[uint16]response
 	// patience is how long an answer is waited for.
 	patience time.Duration
 }
@@ -36,8 +36,8 @@ const (
 	udpSocket               // UDP of anybody's
 )
 
-// answer is what came for a packet.
-type answer struct {
+// response is what came for a packet.
+type response struct {
 	what what
 	from netip.Addr    // who answered
 	mtu  int           // that is said to be carried, of tooLarge; 0: nothing was said
@@ -95,7 +95,7 @@ func newPinger(to netip.Addr) (p *pinger, err error) {
 }
 
 func openPinger(to netip.Addr, by means) (*pinger, error) {
-	p := &pinger{to: to, by: by, id: uint16(unix.Getpid()), patience: firstWait, sent: map[uint16]time.Time{}, answers: map[uint16]answer{}}
+	p := &pinger{to: to, by: by, id: uint16(unix.Getpid()), patience: firstWait, sent: map[uint16]time.Time{}, answers: map[uint16]response{}}
 	kind := unix.SOCK_DGRAM
 	if by == rawSocket {
 		kind = unix.SOCK_RAW
@@ -240,10 +240,10 @@ func (p *pinger) await(patience time.Duration, numbers ...uint16) {
 }
 
 // ask sends one packet and waits for its answer.
-func (p *pinger) ask(life, size int) (answer, error) {
+func (p *pinger) ask(life, size int) (response, error) {
 	number, err := p.send(life, size)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	p.await(p.patience, number)
 	return p.answers[number], nil
@@ -271,7 +271,7 @@ func (p *pinger) read() {
 // replied notes what the end sent.
 func (p *pinger) replied(b []byte, from unix.Sockaddr) {
 	if p.by == udpSocket { // somebody listens there after all
-		p.note(udpNumber(from), answer{what: arrived, from: p.to})
+		p.note(udpNumber(from), response{what: arrived, from: p.to})
 		return
 	}
 	if p.by == rawSocket && p.to.Is4() && len(b) >= ipHeader {
@@ -282,7 +282,7 @@ func (p *pinger) replied(b []byte, from unix.Sockaddr) {
 		reply = echoReply6
 	}
 	if len(b) >= icmpHeader && b[0] == reply && p.own(b) {
-		p.note(binary.BigEndian.Uint16(b[6:]), answer{what: arrived, from: p.to})
+		p.note(binary.BigEndian.Uint16(b[6:]), response{what: arrived, from: p.to})
 	}
 }
 
@@ -322,7 +322,7 @@ func udpNumber(a unix.Sockaddr) uint16 {
 }
 
 // note keeps the first answer to a packet.
-func (p *pinger) note(number uint16, a answer) {
+func (p *pinger) note(number uint16, a response) {
 	sent, ok := p.sent[number]
 	if !ok || p.answers[number].what != silence {
 		return
@@ -332,7 +332,7 @@ func (p *pinger) note(number uint16, a answer) {
 }
 
 // complaint reads the control message of an error (ip(7), IP_RECVERR): struct sock_extended_err, and the address of who sent it.
-func complaint(control []byte) (a answer, ok bool) {
+func complaint(control []byte) (a response, ok bool) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
 		return a, false
