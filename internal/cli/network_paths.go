@@ -22,9 +22,12 @@ import (
 // pathFlags holds the options of david network paths.
 type pathFlags struct {
 	serverFlags
-	link string
-	mtu  int
-	json bool
+	clusterFlags
+	pod     string
+	podPort int
+	link    string
+	mtu     int
+	json    bool
 }
 
 func (a *app) networkPathsCommand() *cobra.Command {
@@ -32,14 +35,19 @@ func (a *app) networkPathsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "paths [HOST:PORT]",
 		Short: "What the way to a server consists of: links, MTU, tunnels, NAT, and what of it is not as it should be",
-		Long: "Look at the way to a server: the route, every link that it takes on this machine, what it carries (probed with pings that may not be\n" +
-			"fragmented), tunnels, NAT, the connection as the kernel sees it. With --dsn david logs in and has 4 MiB sent each way: the links'\n" +
-			"own counters then show which of them carried that, and the server says whom it sees. Nothing is changed.",
+		Long: "Look at the way to a server: the route, every link that it takes on this machine, what it carries to each hop (probed with pings that may\n" +
+			"not be fragmented), tunnels, NAT, the connection as the kernel sees it. With --dsn david logs in and has 4 MiB sent each way: the links'\n" +
+			"own counters then show which of them carried that, and the server says whom it sees. Nothing is changed.\n" +
+			"With --pod the server is a pod: what the cluster says of its node, its network and the Services that lead to it is held against what\n" +
+			"is seen from here of each way to it, so best from a node or from a machine that reaches the pod network.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.networkPaths(cmd.Context(), f, args) },
 	}
 	fs := cmd.Flags()
 	f.serverFlags.add(fs, "the server: user@tcp(host:port)/", "an option file that says where the server is, and the password")
+	f.clusterFlags.add(fs)
+	fs.StringVar(&f.pod, "pod", "", "the server is a pod: NAMESPACE/NAME; the ways to its address and by the Services that select it")
+	fs.IntVar(&f.podPort, "pod-port", 0, "pod: the port that it listens at (default the one that it says is its server's, else 3306)")
 	fs.StringVar(&f.link, "interface", "", "a link that the way is expected to take, as eth0")
 	fs.IntVar(&f.mtu, "mtu", 0, "bytes that the first link is expected to carry (0: not asked)")
 	fs.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -50,9 +58,18 @@ func (a *app) networkPaths(ctx context.Context, f pathFlags, args []string) erro
 	if f.mtu < 0 {
 		return usage("--mtu %d: give bytes above 0", f.mtu)
 	}
+	if f.pod != "" {
+		if f.named() || len(args) > 0 {
+			return usage("--pod finds the server by itself: leave out HOST:PORT, --dsn and --defaults-file")
+		}
+		return a.networkPathsToPod(ctx, f)
+	}
+	if f.kubeconfig != "" || f.context != "" || f.podPort != 0 {
+		return usage("--kubeconfig, --context and --pod-port are for a pod: name it with --pod NAMESPACE/NAME")
+	}
 	loggedIn := f.named()
 	if loggedIn == (len(args) == 1) {
-		return usage("say which server: HOST:PORT, or --dsn or --defaults-file to log in and see more")
+		return usage("say which server: HOST:PORT, --dsn or --defaults-file to log in and see more, or --pod NAMESPACE/NAME")
 	}
 	var v netpath.Visit
 	var leave func() error
@@ -180,6 +197,9 @@ func printPath(out io.Writer, s netpath.Seen) error {
 	}
 	row("verified", "%s", verifiedText(s))
 	row("carries", "%s", mtuText(s.MTU))
+	for _, h := range s.MTU.Hops {
+		row("hop", "%s", hopText(h))
+	}
 	if t := s.TCP; t != nil {
 		row("connection", "%s; segments of %d bytes are sent and of %d received, round trip %.3g ms, %d sent again", s.Congestion, t.SendMSS, t.ReceiveMSS, float64(t.RTT)/1000, t.Retrans)
 	} else {
@@ -223,6 +243,24 @@ func linkText(k netpath.Link) string {
 		text += "; it goes on in another network namespace"
 	}
 	return text
+}
+
+func hopText(h netpath.Hop) string {
+	text := fmt.Sprintf("%d: %s", h.Number, cmp.Or(h.Address, "nobody answers"))
+	if h.End {
+		text += ", the server"
+	}
+	switch {
+	case h.Address == "":
+		return text
+	case h.MTU == 0:
+		return text + ", how large a packet gets there is not known: it does not answer often enough"
+	case h.Either:
+		return text + fmt.Sprintf(", packets of up to %d bytes get there and their answers back", h.MTU)
+	case h.Back > 0:
+		return text + fmt.Sprintf(", packets of up to %d bytes get there, answers of up to %d come back", h.MTU, h.Back)
+	}
+	return text + fmt.Sprintf(", packets of up to %d bytes get there", h.MTU)
 }
 
 func verifiedText(s netpath.Seen) string {

@@ -464,7 +464,8 @@ func TestNetworkRefused(t *testing.T) {
 	if _, err := pathArms(many); err == nil {
 		t.Errorf("%d paths, which are not built, are not refused", len(many))
 	}
-	for _, args := range [][]string{{}, {"host:3306", "--dsn", "x@tcp(host)/"}, {"--dsn", "x@unix(/run/sock)/"}, {"host:3306", "--mtu", "-1"}, {"127.0.0.1:port"}} {
+	for _, args := range [][]string{{}, {"host:3306", "--dsn", "x@tcp(host)/"}, {"--dsn", "x@unix(/run/sock)/"}, {"host:3306", "--mtu", "-1"}, {"127.0.0.1:port"},
+		{"--pod", "db"}, {"--pod", "db/x", "host:3306"}, {"--pod", "db/x", "--dsn", "x@tcp(host)/"}, {"--pod", "db/x", "--pod-port", "-1"}, {"--pod", "db/x", "--kubeconfig", "nowhere"}, {"host:3306", "--context", "x"}} {
 		if out, errOut, code := david(t, home, append([]string{"network", "paths"}, args...)...); code != exitUsage {
 			t.Errorf("%v: %d, %s%s", args, code, out, errOut)
 		}

@@ -90,6 +90,7 @@ const (
 	FullTable      = "conntrack"
 	NoLogin        = "login"
 	Stalled        = "stalled"
+	PodNetwork     = "pod network"
 )
 
 // Finding is something of a way that is not as it should be, or that one would not expect.
@@ -130,7 +131,7 @@ func Inspect(ctx context.Context, v Visit) (s Seen, err error) {
 		return s, err
 	}
 	s.Source, s.Route = route.Src.String(), l.routeText(route)
-	s.MTU = probeMTU(v.Address.Addr(), s.Links[0].MTU)
+	s.MTU = probeMTU(ctx, v.Address.Addr(), s.Links[0].MTU)
 	s.connection(l, v.Address)
 	s.cluster(l)
 	flow := s.tracked(l, v.Address)

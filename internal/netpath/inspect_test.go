@@ -142,6 +142,14 @@ func rounds(t *testing.T) int {
 	return n
 }
 
+// plant is a fault of the path with a number, what is to be found of it, and what is to be said.
+type plant struct {
+	to         int
+	what, says string
+	expect     func(*Visit)
+	undo       func() error
+}
+
 // TestInspectPlanted: a fault that is planted is named each time, by its kind.
 func TestInspectPlanted(t *testing.T) {
 	i := inspecting(t, "host:rate=1g", Host, Routed, Bridge, "host:rate=10g")
@@ -149,56 +157,69 @@ func TestInspectPlanted(t *testing.T) {
 	n := i.net
 	routers, bridges := n.nodes[:2], n.nodes[2:4]
 	r := rand.New(rand.NewPCG(7, uint64(os.Getpid())))
-	for name, plant := range map[string]func() (to int, what string, expect func(*Visit), undo func() error){
-		"a wire's smaller MTU, which routers tell of": func() (int, string, func(*Visit), func() error) {
+	b := builder{id: routed}
+	first := b.address(clientGateway).String()
+	narrow := fmt.Sprintf("between hop 1 (%s) and hop 2 (%s)", first, b.address(wireServerNode))
+	for name, plant := range map[string]func() plant{
+		"a wire's smaller MTU, which routers tell of": func() plant {
 			mtu := 576 + r.IntN(900)
 			one, other := changedMTU(t, routers[0], wire, mtu), changedMTU(t, routers[1], wire, mtu)
-			return routed, WrongMTU, nil, func() error { return errors.Join(one(), other(), routesForgotten(n)) }
+			return plant{routed, WrongMTU, narrow + " " + strconv.Itoa(mtu) + " bytes are carried, says " + first, nil, func() error { return errors.Join(one(), other(), routesForgotten(n)) }}
 		},
-		"a router's end that drops without a word": func() (int, string, func(*Visit), func() error) {
+		"a wire's smaller MTU, which no router tells of": func() plant {
+			mtu := 576 + r.IntN(900)
+			undo := []func() error{changedMTU(t, routers[0], wire, mtu), changedMTU(t, routers[1], wire, mtu), speechless(t, routers[0]), speechless(t, routers[1])}
+			return plant{routed, WrongMTU, narrow + " larger packets than " + strconv.Itoa(mtu) + " bytes are lost without a word", notHeard, func() (err error) {
+				for _, one := range undo {
+					err = errors.Join(err, one())
+				}
+				return errors.Join(err, routesForgotten(n))
+			}}
+		},
+		"a router's end that drops without a word": func() plant {
 			node, mtu := routers[r.IntN(2)], 576+r.IntN(900)
 			undo := changedMTU(t, node, wire, mtu)
-			return routed, WrongMTU, notHeard, func() error { return errors.Join(undo(), routesForgotten(n)) }
+			return plant{routed, WrongMTU, "", notHeard, func() error { return errors.Join(undo(), routesForgotten(n)) }}
 		},
-		"a bridge port that drops without a word": func() (int, string, func(*Visit), func() error) {
+		"a bridge port that drops without a word": func() plant {
 			node, mtu := bridges[r.IntN(2)], 576+r.IntN(900)
-			return bridged, WrongMTU, notHeard, changedMTU(t, node, wire, mtu)
+			return plant{bridged, WrongMTU, "", notHeard, changedMTU(t, node, wire, mtu)}
 		},
-		"not the MTU that is expected": func() (int, string, func(*Visit), func() error) {
-			return plain, WrongMTU, func(v *Visit) { v.MTU = 9000 }, nil
+		"not the MTU that is expected": func() plant {
+			return plant{plain, WrongMTU, "", func(v *Visit) { v.MTU = 9000 }, nil}
 		},
-		"NAT on the way": func() (int, string, func(*Visit), func() error) {
-			return routed, NAT, nil, masqueraded(t, routers[r.IntN(2)])
+		"NAT on the way": func() plant {
+			return plant{routed, NAT, "", nil, masqueraded(t, routers[r.IntN(2)])}
 		},
-		"NAT here": func() (int, string, func(*Visit), func() error) {
-			return routed, NAT, nil, masqueraded(t, n.Client)
+		"NAT here": func() plant {
+			return plant{routed, NAT, "", nil, masqueraded(t, n.Client)}
 		},
-		"the slower of two networks": func() (int, string, func(*Visit), func() error) {
-			return slow, SecondNetwork, nil, nil
+		"the slower of two networks": func() plant {
+			return plant{slow, SecondNetwork, "", nil, nil}
 		},
-		"two routes": func() (int, string, func(*Visit), func() error) {
-			return plain, SecondNetwork, nil, routedBy(t, n.Client, server(plain), 16+r.IntN(8), fmt.Sprintf("path%d", bridged))
+		"two routes": func() plant {
+			return plant{plain, SecondNetwork, "", nil, routedBy(t, n.Client, server(plain), 16+r.IntN(8), fmt.Sprintf("path%d", bridged))}
 		},
-		"another interface than is expected": func() (int, string, func(*Visit), func() error) {
-			return plain, WrongInterface, func(v *Visit) { v.Interface = "path4" }, nil
+		"another interface than is expected": func() plant {
+			return plant{plain, WrongInterface, "", func(v *Visit) { v.Interface = "path4" }, nil}
 		},
-		"a route by another interface": func() (int, string, func(*Visit), func() error) {
-			return plain, WrongInterface, func(v *Visit) { v.Interface = "path2" }, routedBy(t, n.Client, server(plain), 32, fmt.Sprintf("path%d", fast))
+		"a route by another interface": func() plant {
+			return plant{plain, WrongInterface, "", func(v *Visit) { v.Interface = "path2" }, routedBy(t, n.Client, server(plain), 32, fmt.Sprintf("path%d", fast))}
 		},
-		"answers by another interface": func() (int, string, func(*Visit), func() error) {
-			return plain, Asymmetric, nil, routedBy(t, n.Server, builder{id: plain}.address(clientHost), 32, fmt.Sprintf("path%d", fast))
+		"answers by another interface": func() plant {
+			return plant{plain, Asymmetric, "", nil, routedBy(t, n.Server, builder{id: plain}.address(clientHost), 32, fmt.Sprintf("path%d", fast))}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i.T = t
 			for range rounds(t) {
-				to, what, expect, undo := plant()
-				s := i.look(server(to), expect)
-				if !s.named(what) {
-					t.Errorf("%s is not named: %+v", what, s)
+				p := plant()
+				s := i.look(server(p.to), p.expect)
+				if !s.named(p.what) || !strings.Contains(fmt.Sprint(s.Findings), p.says) {
+					t.Errorf("%s %s is not named: %+v", p.what, p.says, s)
 				}
-				if undo != nil {
-					if err := undo(); err != nil {
+				if p.undo != nil {
+					if err := p.undo(); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -248,10 +269,7 @@ func TestInspectStalled(t *testing.T) {
 	i.tls.Mode = "DISABLED" // no certificate, which is large
 	const most = 1000
 	undo := planted(t, i.net.Server, nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter,
-		&expr.Meta{Key: expr.MetaKeyLEN, Register: 1},
-		&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4},
-		&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binary.BigEndian.AppendUint32(nil, most)},
-		&expr.Verdict{Kind: expr.VerdictDrop})
+		drop(longer(most))...)
 	s := i.look(server(1), nil)
 	if text := fmt.Sprint(s.Findings); !strings.Contains(text, "256 KiB each way had not arrived after 6s") || len(text) > 1000 {
 		t.Errorf("%.1000s", text)
@@ -264,8 +282,32 @@ func TestInspectStalled(t *testing.T) {
 	}
 }
 
+// speechless has a router not say that packets are too large.
+func speechless(t *testing.T, n *Namespace) (undo func() error) {
+	t.Helper()
+	return planted(t, n, nftables.ChainTypeFilter, nftables.ChainHookOutput, nftables.ChainPriorityFilter, drop(ofProtocol(unix.IPPROTO_ICMP, unreachable, fragmentationNeeded))...)
+}
+
 // notHeard is of a way on which a login, whose certificate is large, does not come through.
 func notHeard(v *Visit) { v.Unheard = mysqld.ErrUnreachable }
+
+// longer matches packets of more bytes.
+func longer(most uint32) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyLEN, Register: 1},
+		&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4},
+		&expr.Cmp{Op: expr.CmpOpGt, Register: 1, Data: binary.BigEndian.AppendUint32(nil, most)}}
+}
+
+// ofProtocol matches packets of a protocol over IP that begin with these bytes.
+func ofProtocol(protocol byte, begins ...byte) []expr.Any {
+	rule := []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{protocol}}}
+	if len(begins) > 0 {
+		rule = append(rule, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Len: uint32(len(begins))}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: begins})
+	}
+	return rule
+}
+
+func drop(match []expr.Any) []expr.Any { return append(match, &expr.Verdict{Kind: expr.VerdictDrop}) }
 
 // routesForgotten has both ends forget the smaller MTUs that they were told.
 func routesForgotten(n *Net) error {
@@ -313,8 +355,13 @@ func masqueraded(t *testing.T, n *Namespace) (undo func() error) {
 		&expr.Masq{FullyRandom: true})
 }
 
-// planted gives a namespace a rule.
+// planted gives a namespace a rule for IPv4.
 func planted(t *testing.T, n *Namespace, kind nftables.ChainType, hook *nftables.ChainHook, first *nftables.ChainPriority, rule ...expr.Any) (undo func() error) {
+	t.Helper()
+	return plantedIn(t, n, nftables.TableFamilyIPv4, kind, hook, first, rule...)
+}
+
+func plantedIn(t *testing.T, n *Namespace, of nftables.TableFamily, kind nftables.ChainType, hook *nftables.ChainHook, first *nftables.ChainPriority, rule ...expr.Any) (undo func() error) {
 	t.Helper()
 	var table *nftables.Table
 	change := func(do func(c *nftables.Conn)) error {
@@ -326,7 +373,7 @@ func planted(t *testing.T, n *Namespace, kind nftables.ChainType, hook *nftables
 		return c.Flush()
 	}
 	err := change(func(c *nftables.Conn) {
-		table = c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "planted"})
+		table = c.AddTable(&nftables.Table{Family: of, Name: fmt.Sprintf("planted%d", *hook)})
 		chain := c.AddChain(&nftables.Chain{Name: "planted", Table: table, Type: kind, Hooknum: hook, Priority: first})
 		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: rule})
 	})

@@ -37,13 +37,7 @@ func (s *Seen) judgeMTU(v Visit) {
 	if v.MTU > 0 && first.MTU != v.MTU {
 		s.find(WrongMTU, "%s has an MTU of %d bytes, and not of %d", first.Name, first.MTU, v.MTU)
 	}
-	if m := s.MTU; m.Carried > 0 && m.Carried < m.Sent {
-		why := "and nothing says so to who sends larger ones: connections that do will stall"
-		if m.Told {
-			why = "larger ones are sent again as smaller"
-		}
-		s.find(WrongMTU, "%s sends packets of up to %d bytes, and only pings of up to %d are answered; %s", first.Name, m.Sent, m.Carried, why)
-	}
+	s.judgeCarried(first)
 	for i, k := range s.Links[1:] {
 		above := s.Links[i]
 		overhead := 0
@@ -56,6 +50,25 @@ func (s *Seen) judgeMTU(v Visit) {
 	}
 	if t := s.TCP; t != nil && s.MTU.Carried == 0 && t.SendMSS > 0 && int(t.SendMSS)+100 < first.MTU && first.MTU < 60_000 {
 		s.find(WrongMTU, "%s has an MTU of %d bytes, and the connection's segments have %d: the server's end, or something on the way, takes no more", first.Name, first.MTU, t.SendMSS)
+	}
+}
+
+// judgeCarried says where packets that leave here are too large.
+func (s *Seen) judgeCarried(first Link) {
+	m := s.MTU
+	where := strings.Join(m.Narrow(), "; ")
+	switch {
+	case m.Carried == 0 && where != "":
+		s.find(WrongMTU, "%s sends packets of up to %d bytes: %s", first.Name, m.Sent, where)
+	case m.Carried > 0 && m.Carried < m.Sent:
+		why := "and nothing says so to who sends larger ones: connections that do will stall"
+		if m.Told {
+			why = "larger ones are sent again as smaller"
+		}
+		if where != "" {
+			why += "; " + where
+		}
+		s.find(WrongMTU, "%s sends packets of up to %d bytes, and only pings of up to %d are answered; %s", first.Name, m.Sent, m.Carried, why)
 	}
 }
 

@@ -35,6 +35,7 @@ func TestAcrossNodes(t *testing.T) {
 	t.Run("measures", a.measures)
 	t.Run("classes", a.classes)
 	t.Run("ways", a.ways)
+	t.Run("paths", a.paths)
 	for _, r := range []struct{ says, arg string }{
 		{"are: kn1, kn2", "--client-node=nowhere"}, {"the study has its data in memory", "--table-size=10000000"}, {"--rounds 0", "--rounds=0"}, {"unknown flag: --fresh", "--fresh"},
 	} {
