@@ -17,7 +17,7 @@ CLUSTER := david/test/e2e
 MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash move probe manifest/render) david/test/ceph
 
 # The tests whose outcome depends on how fast this machine is: they are not run beside the cluster.
-CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive|TestClients|TestBesideWork)$$
+CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive|TestClients|TestBesideWork|TestBurstEmpties)$$
 
 # Where each run of tests leaves its record, for the summary.
 RECORDS := bin/test
@@ -118,7 +118,7 @@ crds: # the tests of the definitions of operators
 
 calm: # the tests that want half of the machine, two packages at a time; the first two want all of it
 	$(call gotest,calm) -count=1 -timeout 30m -p 1 -parallel 4 -run '$(CALM)' ./internal/experiment ./internal/netpath
-	$(call gotest,calm-pairs) -count=1 -timeout 30m -p 2 -parallel 4 -run '$(CALM)' ./internal/live ./internal/cli ./internal/workload
+	$(call gotest,calm-pairs) -count=1 -timeout 30m -p 2 -parallel 4 -run '$(CALM)' ./internal/live ./internal/cli ./internal/workload ./internal/sandbox
 
 mounting: # the tests of the packages that mount filesystems, but for those of calm
 	$(call gotest,mounting) -count=1 -p 3 -parallel 4 -timeout 40m -skip '$(CALM)' $(MOUNTING)

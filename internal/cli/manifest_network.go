@@ -31,6 +31,10 @@ func (a *app) networkCosts() (n check.NetworkCosts, err error) {
 	return n, nil
 }
 
+// widest is how many times its low end an interval's high end may be: a wider one, as of a cut down run on a busy machine,
+// tells nobody what a network costs.
+const widest = 1.5
+
 // addCosts adds what one record says of networks, where no newer one says it.
 func addCosts(n *check.NetworkCosts, store *result.Store) error {
 	arms, err := store.Arms()
@@ -52,7 +56,7 @@ func addCosts(n *check.NetworkCosts, store *result.Store) error {
 	}
 	for _, arm := range arms {
 		got := list[0].Of(arm.Name)
-		if arm.Name == e.Design.Control || !(got.Ratio > 0) || got.Pairs < stats.LeastPairs {
+		if arm.Name == e.Design.Control || !(got.Ratio > 0) || got.Pairs < stats.LeastPairs || !(got.Interval[1] < widest*got.Interval[0]) {
 			continue
 		}
 		cost := check.NetworkCost{Network: arm.Name, Against: e.Design.Control, Ratio: got.Ratio, Interval: got.Interval, Experiment: e.ID, Measured: e.Created}

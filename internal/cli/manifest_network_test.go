@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 func TestNetworkCosts(t *testing.T) {
 	a := &app{home: testHome(t)}
 	load := result.Workload{Name: "oltp_read_only", Tables: 1, TableSize: 10, Threads: 1, Seconds: 1, RandType: "uniform", Database: "sbtest"}
+	scatter := 1.0
 	add := func(id string, age time.Duration, kind result.Kind, tps float64, paths ...result.Path) {
 		e := result.Experiment{ID: id, Kind: kind, Created: time.Now().Add(-age), Workloads: []result.Workload{load}, Design: result.Design{Control: cmp.Or(netpath.Name(paths[0]), "control"), Blocks: 3, Seed: 1}}
 		store, err := result.Create(a.home+"/experiments/"+id, e)
@@ -31,7 +33,7 @@ func TestNetworkCosts(t *testing.T) {
 			for block := 1; block <= 3; block++ {
 				trial := result.Trial{ID: result.TrialID(arm, load, block, 0, false, result.Server{}, id), Arm: arm.Name, Block: block, Workload: load, TPS: 100 + float64(block), Gates: []result.Gate{}}
 				if i > 0 {
-					trial.TPS *= tps
+					trial.TPS *= tps * math.Pow(scatter, float64(block))
 				}
 				if err := store.AppendTrial(trial); err != nil {
 					t.Fatal(err)
@@ -51,6 +53,8 @@ func TestNetworkCosts(t *testing.T) {
 	add("compare-4", time.Hour, result.KindCompare, 0.3, slow, vxlan)
 	add("study-1", 2*time.Hour, result.KindStudy, 0.9, host, result.Path{Kind: "calico"})
 	add("compare-5", time.Minute, result.KindCompare, 0.9, result.Path{}, vxlan) // arms that are no paths
+	scatter = 3
+	add("compare-6", time.Minute, result.KindCompare, 1, host, vxlan, macvlan) // which tell nothing
 	got, err := a.networkCosts()
 	if err != nil {
 		t.Fatal(err)
