@@ -113,6 +113,14 @@ func TestOnNodes(t *testing.T) {
 		t.Errorf("nodes that are busy without the load: %q", lines)
 	}
 	d.Experiment.Nodes.Near.Idle = 0.25
+	trip := func(cpu, taken float64) result.RoundTrip { return result.RoundTrip{CPU: cpu, RTT50: 60, Taken: taken} }
+	probe := &result.PathProbe{RTT50: 55, RTTCPU: 45, Beside: &result.BesideWork{Ping: trip(50, 60), Answer: trip(70, 90)}}
+	if p := d.modelled(probe); p.Taken != 0 || p.ByteTaken != 0 || p.RTTCPU != 45 || p.ByteCPU == 0 || modelled(probe).Taken == 0 {
+		t.Errorf("between pods predicted from %+v", p)
+	}
+	if d.predictable(result.Path{Kind: result.PathBalancer}) || !d.predictable(result.Path{Kind: "pod"}) {
+		t.Error("of a cluster's ways all are predicted but a balancer's")
+	}
 	d.Arms[0].Path.Kind = result.PathBalancer
 	if m, _ := pathControl(d, comparisons(d)[0]); m.CPUs != 3 {
 		t.Errorf("with a balancer %v CPUs", m.CPUs)
