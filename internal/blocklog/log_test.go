@@ -158,8 +158,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestEveryFlush: there is a cut just before each flush that comes after a write, in turn, and before no other record;
-// of fewer they are the last. What they leave is what a cut may leave.
+// TestEveryFlush: the power is cut just before each flush that follows a write, one after the other, and nowhere else.
+// Where fewer cuts are asked for than there are such flushes, the last ones are cut. Each leaves what a cut may leave.
 func TestEveryFlush(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	l := openLog(t, recorded(t, random, 240))

@@ -29,8 +29,8 @@ func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare --arm control --arm NAME=MY.CNF|BASELINE|VAR=VALUE,... | --arm mysql:9.7[,...] --arm mariadb:10.11[,...]",
 		Short: "Compare configurations, or servers: rounds of slices in random order, intervals, odds, a verdict",
-		Long: "Compare configurations with a control. Every arm's server stays up and warm; in rounds, in random order, each is loaded for some\n" +
-			"seconds while the others are stopped, and what is compared is slices of one round. Each arm's server is started two to ten times.\n" +
+		Long: "Compare configurations with a control. Every arm's server stays up and warm. A round loads each for some seconds, in random\n" +
+			"order, while the others are stopped; ratios are taken within a round. Each server is started two to ten times, as starts differ.\n" +
 			"Rounds are run until every ratio is known to --precision, or --budget is used up; --continue 10m adds time. With --trials a block has\n" +
 			"one long trial of every arm and two of the control, each on its own freshly restored server, and the control against itself is the\n" +
 			"smallest difference that can be seen: no smaller gain is claimed. The same command goes on with an experiment that was interrupted.\n\n" +

@@ -81,7 +81,7 @@ func (a *app) crashCommand() *cobra.Command {
 
 func (f *cutFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.cuts, "cuts", 100, "with --power: how often it is cut")
-	fs.BoolVar(&f.every, "every-flush", false, "with --power: cut before every flush of the load in turn, and at no other moment; all of them, or with --cuts the last ones")
+	fs.BoolVar(&f.every, "every-flush", false, "with --power: cut the power before each flush of the load, and nowhere else; --cuts N takes the last N flushes")
 	fs.StringVar(&f.filesystem, "filesystem", "xfs", "with --power: of the disk: "+strings.Join(lab.Filesystems(), ", "))
 	fs.DurationVar(&f.load, "load", 10*time.Second, "with --power: how long the server is under load; the cuts fall into that time")
 	fs.BoolVar(&f.schema, "schema-changes", true, "with --power: tables are made, altered, renamed, emptied and dropped meanwhile")

@@ -20,9 +20,10 @@ func (a *app) kernelMeasureCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "measure NAME=VALUE[,NAME=VALUE ...] ...",
 		Short: "Measure what kernel settings do to throughput: each an arm of a comparison with this machine as it is",
-		Long: "Measure what kernel settings do to throughput. Each argument is an arm: its settings hold while it is loaded, and are set back while\n" +
-			"others are; the control is this machine as it is. All load one server, but for arms with a setting that a server takes when it starts. Settings and bounds are those of david kernel plan. A david that is\n" +
-			"killed has the next david command set them back. Verdicts and rounds are those of david compare.",
+		Long: "Measure what kernel settings do to throughput. Each argument is an arm; the control is this machine as it is. All arms load one\n" +
+			"server: an arm's settings hold while it is loaded, and are set back before the next. Only what a server takes when it starts, such as\n" +
+			"huge pages, gets a server of its own. Settings and bounds are those of david kernel plan. Where david is killed, the next david\n" +
+			"command sets them back. Verdicts and rounds are those of david compare.",
 		RunE: a.orMore(result.KindCompare, func(cmd *cobra.Command, args []string) error {
 			if err := f.settle(cmd.Flags().Changed); err != nil {
 				return err

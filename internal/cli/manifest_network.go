@@ -31,8 +31,8 @@ func (a *app) networkCosts() (n check.NetworkCosts, err error) {
 	return n, nil
 }
 
-// widest is how many times its low end an interval's high end may be: a wider one, as of a cut down run on a busy machine,
-// tells nobody what a network costs.
+// widest bounds how far apart the ends of an interval may be, high over low. A run that was cut short on a busy machine
+// has a wider one, and does not say what a network costs.
 const widest = 1.5
 
 // addCosts adds what one record says of networks, where no newer one says it.

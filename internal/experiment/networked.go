@@ -17,24 +17,18 @@ import (
 // namespace that every path leads to.
 type Networked struct {
 	*Sandboxed
-	Net    *netpath.Net
-	server Session // nil while none is up
-	users  int     // sessions that have it
+	Net *netpath.Net
+	shared[Session]
 }
 
-// Begin implements Target: the first session brings the server up, and the last takes it down.
+// Begin implements Target.
 func (t *Networked) Begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (Session, error) {
-	s := &pathSession{target: t, path: arm.Path, way: t.Net.Way(arm.Path)}
-	if t.users == 0 {
-		t.Sandboxed.Inside = t.Net.Server.Do
-		up, err := t.Sandboxed.Begin(ctx, arm, load, logPath)
-		if err != nil {
-			return nil, err
-		}
-		t.server, s.first = up, true
+	t.Sandboxed.Inside = t.Net.Server.Do
+	first, err := t.join(func() (Session, error) { return t.Sandboxed.Begin(ctx, arm, load, logPath) })
+	if err != nil {
+		return nil, err
 	}
-	t.users++
-	s.Session = t.server
+	s := &pathSession{Session: t.server, target: t, path: arm.Path, way: t.Net.Way(arm.Path), first: first}
 	if err := errors.Join(s.Freeze(false), s.reach(ctx)); err != nil {
 		return nil, errors.Join(err, s.End(context.WithoutCancel(ctx)))
 	}
@@ -97,7 +91,7 @@ func (s *pathSession) Cost() result.Overhead {
 }
 
 func (s *pathSession) End(ctx context.Context) error {
-	if s.target.users--; s.target.users > 0 {
+	if !s.target.leave() {
 		return nil
 	}
 	return s.Session.End(ctx)

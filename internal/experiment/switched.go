@@ -12,27 +12,23 @@ import (
 // a server of their own, as a server takes one of their settings when it starts.
 type Switched struct {
 	*Sandboxed
-	Alone  func(result.Arm) bool
-	server *sandboxSession // nil until one is up
-	users  int             // sessions that have it
+	Alone func(result.Arm) bool
+	shared[*sandboxSession]
 }
 
-// Begin implements Target: the first session brings the server up, and the last takes it down.
+// Begin implements Target.
 func (t *Switched) Begin(ctx context.Context, arm result.Arm, load result.Workload, logPath string) (Session, error) {
 	if t.Alone(arm) {
 		return t.Sandboxed.Begin(ctx, arm, load, logPath)
 	}
-	var cost result.Overhead // of bringing the server up, which is the first session's
-	if t.users == 0 {
-		up, err := t.begin(ctx, arm, load, logPath)
-		if err != nil {
-			return nil, err
-		}
-		t.server, cost = up, up.cost
+	first, err := t.join(func() (*sandboxSession, error) { return t.begin(ctx, arm, load, logPath) })
+	if err != nil {
+		return nil, err
 	}
-	t.users++
 	own := *t.server
-	own.kernel, own.cost = t.settings(arm), cost
+	if own.kernel = t.settings(arm); !first {
+		own.cost = result.Overhead{} // bringing it up was the first session's
+	}
 	s := &switchedSession{sandboxSession: &own, target: t}
 	if err := s.Freeze(false); err != nil {
 		return nil, errors.Join(err, s.End(context.WithoutCancel(ctx)))
@@ -48,7 +44,7 @@ type switchedSession struct {
 
 // End implements Session: the server stays as long as another arm has it.
 func (s *switchedSession) End(ctx context.Context) error {
-	if s.target.users--; s.target.users > 0 {
+	if !s.target.leave() {
 		return s.workspace.ResetKernel()
 	}
 	return s.sandboxSession.End(ctx)

@@ -110,15 +110,7 @@ func TestPathsOfPod(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an API server takes longer than -short allows")
 	}
-	program, bin, dir := envtestPrograms(t, nil)
-	t.Cleanup(func() {
-		if out, err := exec.Command(program, "down", "--dir", dir).CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
-		}
-	})
-	if out, err := exec.Command(program, "envtest", "--dir", dir, "--bin", bin).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	bin, dir := startAPI(t)
 	c := &cluster{life: life{work: t.TempDir(), facts: facts{Kubectl: filepath.Join(bin, "kubectl"), Kubeconfig: filepath.Join(dir, "admin.kubeconfig")}}}
 	listener, err := net.Listen("tcp", "127.0.7.7:0")
 	if err != nil {

@@ -110,8 +110,8 @@ type apiSaying struct {
 	paths   map[string]string // where objects are created, by "apiVersion Kind"
 }
 
-// apiAlone starts an API server and asks it for its schemas.
-func apiAlone(t *testing.T) *apiSaying {
+// startAPI starts an API server without nodes, and returns the folder of its programs and that of its files. The test's end takes it down.
+func startAPI(t *testing.T) (bin, dir string) {
 	t.Helper()
 	program, bin, dir := envtestPrograms(t, nil)
 	t.Cleanup(func() {
@@ -122,6 +122,13 @@ func apiAlone(t *testing.T) *apiSaying {
 	if out, err := exec.Command(program, "envtest", "--dir", dir, "--bin", bin).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	return bin, dir
+}
+
+// apiAlone starts an API server and asks it for its schemas.
+func apiAlone(t *testing.T) *apiSaying {
+	t.Helper()
+	_, dir := startAPI(t)
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig"))
 	if err != nil {
 		t.Fatal(err)

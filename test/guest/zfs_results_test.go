@@ -66,21 +66,7 @@ func TestResultsZFS(t *testing.T) {
 	t.Run("shares", func(t *testing.T) {
 		out, _ := within(t, 0, "bin/david", "storage", "measure", "--layout", "one,stripe4,raidz4", "--with", "zfs", "--volume", "500iops",
 			"--fio-only", "--fio-time", "10s", "--fio-rounds", "3", "--fio-unsynced", "20s", "--json")
-		var doc struct {
-			Layouts []struct {
-				Name string
-				Fio  []struct {
-					Way         string
-					Bytes       int
-					Fsync       bool
-					Unsynced    bool
-					IOPS, Ratio float64
-				}
-			}
-		}
-		if err := json.Unmarshal([]byte(out), &doc); err != nil {
-			t.Fatal(err)
-		}
+		doc := layoutsOf(t, out)
 		shares := map[string]float64{"stripe4 randread": 1815.0 / 499, "stripe4 randwrite": 1582.0 / 481, "raidz4 randread": 660.0 / 499, "raidz4 randwrite": 1318.0 / 481}
 		want := maps.Clone(shares)
 		for _, l := range doc.Layouts {
@@ -106,20 +92,7 @@ func TestResultsZFS(t *testing.T) {
 	t.Run("records", func(t *testing.T) {
 		out, _ := within(t, 0, "bin/david", "storage", "measure", "--layout", "one,stripe4,raidz4", "--with", "zfs", "--recordsize", "128K", "--volume", "500iops",
 			"--fio-only", "--fio-time", "5s", "--fio-rounds", "3", "--json")
-		var doc struct {
-			Layouts []struct {
-				Name string
-				Fio  []struct {
-					Way   string
-					Bytes int
-					Fsync bool
-					IOPS  float64
-				}
-			}
-		}
-		if err := json.Unmarshal([]byte(out), &doc); err != nil {
-			t.Fatal(err)
-		}
+		doc := layoutsOf(t, out)
 		got := map[string]float64{}
 		for _, l := range doc.Layouts {
 			for _, f := range l.Fio {
@@ -171,4 +144,26 @@ func TestResultsZFS(t *testing.T) {
 			}
 		}
 	})
+}
+
+// measuredLayouts is what `david storage measure --json` says that fio got of each layout.
+type measuredLayouts struct {
+	Layouts []struct {
+		Name string
+		Fio  []struct {
+			Way         string
+			Bytes       int
+			Fsync       bool
+			Unsynced    bool
+			IOPS, Ratio float64
+		}
+	}
+}
+
+func layoutsOf(t *testing.T, out string) (m measuredLayouts) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(out), &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
