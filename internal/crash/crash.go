@@ -224,16 +224,43 @@ func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, err
 		return k, err
 	}
 	defer conn.Close()
-	rows, accounts, err := read(ctx, conn)
+	rows, accounts, late, err := settled(ctx, r.ledger, func() ([]ledgerRow, []account, error) { return read(ctx, conn) })
 	if err != nil {
 		return k, err
 	}
+	k.Late = late
 	found, fresh := r.ledger.check(rows, accounts)
 	k.Lost, k.Kept, k.Damage = found.Lost, found.Kept, found.Damage
 	if r.result.Log == "" {
 		k.Damage.OnlyLogged, k.Damage.Unlogged, err = r.compareLog(ctx, conn, fresh)
 	}
 	return k, err
+}
+
+// secondLook is how long a server that lacks something has before it is looked at again.
+const secondLook = 500 * time.Millisecond
+
+// settled reads the tables, and once more, some time later, where something that was acknowledged is not there: a server
+// that answers may still be at its recovery. late counts what was there at the second look only.
+func settled(ctx context.Context, l *ledger, read func() ([]ledgerRow, []account, error)) (rows []ledgerRow, accounts []account, late int64, err error) {
+	rows, accounts, err = read()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	first, half := l.lacks(rows, accounts)
+	if first == 0 && half == 0 {
+		return rows, accounts, 0, nil
+	}
+	select {
+	case <-time.After(secondLook):
+	case <-ctx.Done():
+		return nil, nil, 0, ctx.Err()
+	}
+	if rows, accounts, err = read(); err != nil {
+		return nil, nil, 0, err
+	}
+	second, _ := l.lacks(rows, accounts)
+	return rows, accounts, max(0, first-second), nil
 }
 
 // compareLog reads the binary logs that the server has closed since the last time: it begins a new one at

@@ -3,6 +3,7 @@ package crash
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 
 	"david/internal/result"
@@ -121,6 +122,18 @@ func (l *ledger) at(moment int64) *ledger {
 		past.pages[i].sent, past.pages[i].acked = l.pages[i].until(moment)
 	}
 	return past
+}
+
+// lacks counts what was acknowledged and is not in the tables, and the accounts that disagree with their rows. Nothing is
+// remembered, as check does.
+func (l *ledger) lacks(rows []ledgerRow, accounts []account) (lost, half int64) {
+	same := newLedger(l.seed, len(l.pages))
+	for i, p := range l.pages {
+		p.gone = maps.Clone(p.gone)
+		same.pages[i] = p
+	}
+	k, _ := same.check(rows, accounts)
+	return k.Lost, k.Damage.Half
 }
 
 // begin begins a round. Whatever check found there must stay there from now on.

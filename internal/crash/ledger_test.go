@@ -38,6 +38,36 @@ func whole() []ledgerRow {
 	return rows(ledgerKey{1, 1}, ledgerKey{1, 2}, ledgerKey{1, 3}, ledgerKey{2, 1}, ledgerKey{2, 2})
 }
 
+// TestSettled looks a second time at a server that lacks something, and remembers nothing of the first.
+func TestSettled(t *testing.T) {
+	for name, c := range map[string]struct {
+		looks [][]ledgerRow
+		late  int64
+		lost  int64
+	}{
+		"all is there":             {[][]ledgerRow{whole()}, 0, 0},
+		"one is there later":       {[][]ledgerRow{whole()[:4], whole()}, 1, 0},
+		"one of two is there":      {[][]ledgerRow{whole()[:3], whole()[:4]}, 1, 1},
+		"one stays away":           {[][]ledgerRow{whole()[:4], whole()[:4]}, 0, 1},
+		"what is there disappears": {[][]ledgerRow{whole()[:4], whole()[:3]}, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, looks := book(), c.looks
+			rows, accounts, late, err := settled(t.Context(), l, func() ([]ledgerRow, []account, error) {
+				next := looks[0]
+				looks = looks[1:]
+				return next, accounts(next), nil
+			})
+			if err != nil || late != c.late || len(looks) != 0 {
+				t.Fatalf("late %d, want %d, looks left %d, %v", late, c.late, len(looks), err)
+			}
+			if k, _ := l.check(rows, accounts); k.Lost != c.lost || k.Damage.Returned != 0 {
+				t.Errorf("%+v, want %d lost", k, c.lost)
+			}
+		})
+	}
+}
+
 func TestCheck(t *testing.T) {
 	altered := whole()
 	altered[1].payload = altered[1].payload[:len(altered[1].payload)-1] + "x"

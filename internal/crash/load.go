@@ -185,8 +185,16 @@ func died(s *sandbox.Server, err error) error {
 	return err
 }
 
-// read returns what the tables hold.
+// read returns what the tables hold at one moment.
 func read(ctx context.Context, conn *mysqld.Single) (rows []ledgerRow, accounts []account, err error) {
+	if err := conn.Exec(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err == nil {
+			err = conn.Exec(ctx, "COMMIT")
+		}
+	}()
 	texts, err := conn.Rows(ctx, 4, "SELECT writer, seq, amount, payload FROM "+database+".entry")
 	if err != nil {
 		return nil, nil, err

@@ -149,12 +149,19 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 	_, r.result.Power.SchemaSteps = r.ledger.schema.until(r.last)
 	first := time.Now()
 	left := r.choose(log)
+	again := badCuts
 	for n, of := 0, len(left); len(left) > 0; n++ {
 		cut := left[0]
 		left = left[1:]
 		k, err := r.cut(ctx, cut, log.Records[:cut.At])
 		if err != nil {
 			return c, fmt.Errorf("cut %d: %w", n+1, cmp.Or(r.mishap(err), err))
+		}
+		if bad(k) && again > 0 {
+			again--
+			if err := r.again(ctx, cut, log.Records[:cut.At], k.Cut); err != nil {
+				return c, fmt.Errorf("cut %d, again: %w", n+1, cmp.Or(r.mishap(err), err))
+			}
 		}
 		k.Cut.AtFlush = cut.At < len(log.Records) && log.Records[cut.At].Flush()
 		r.result.Rounds = append(r.result.Rounds, k)
@@ -168,6 +175,31 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 	}
 	return r.result.Judge(), nil
 }
+
+// The first badCuts cuts that are not survived are recovered from anew, retries times each: what the disk lacks is lacked
+// every time, what is now there and now not is a matter of the server's recovery.
+const (
+	badCuts = 3
+	retries = 2
+)
+
+// again recovers from a cut anew, from the same disk, and counts how that goes.
+func (r *powerRun) again(ctx context.Context, cut blocklog.Cut, before []blocklog.Record, told *result.Cut) error {
+	for range retries {
+		k, err := r.cut(ctx, cut, before)
+		if err != nil {
+			return err
+		}
+		told.Again++
+		if bad(k) {
+			told.AgainBad++
+		}
+	}
+	return nil
+}
+
+// bad tells whether a recovery lacked or damaged anything, or there was none.
+func bad(k result.Kill) bool { return k.Lost > 0 || k.Damage.Sum() > 0 || k.Cut.Failed != "" }
 
 // choose says when the power is cut.
 func (r *powerRun) choose(log *blocklog.Log) (cuts []blocklog.Cut) {

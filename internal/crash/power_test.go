@@ -63,6 +63,11 @@ func (p Power) run(t *testing.T, sets ...string) result.CrashTest {
 		t.Fatal(err)
 	}
 	t.Logf("%s: %+v", c.Verdict, *c.Power)
+	for n, k := range c.Rounds {
+		if bad(k) && k.Cut.Again > 0 && k.Cut.Failed == "" {
+			t.Logf("bad cut %d: %+v %+v", n+1, k, *k.Cut)
+		}
+	}
 	return c
 }
 
@@ -93,8 +98,18 @@ func TestPower(t *testing.T) {
 	})
 	test.Kills = 4
 	t.Run("redo not flushed", func(t *testing.T) {
-		if c := test.run(t, "innodb_flush_log_at_trx_commit=2"); c.Proved || c.Lost == 0 {
+		c := test.run(t, "innodb_flush_log_at_trx_commit=2")
+		if c.Proved || c.Lost == 0 {
 			t.Errorf("%+v", c)
+		}
+		again := 0
+		for n, k := range c.Rounds {
+			if again += k.Cut.Again; k.Cut.AgainBad != k.Cut.Again {
+				t.Errorf("cut %d: %+v %+v: what the disk lacks is there at times", n+1, k, *k.Cut)
+			}
+		}
+		if again == 0 {
+			t.Errorf("no server was started anew on a disk that lacks something: %+v", c)
 		}
 	})
 	t.Run("flushes ignored", func(t *testing.T) {

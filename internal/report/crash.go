@@ -131,14 +131,30 @@ func cutLine(n, of int, k result.Kill) string {
 	}
 	s := fmt.Sprintf("cut %d of %d %s, %s at risk, %d lost, %d torn (%d B): ", n, of, when, plural(k.Cut.AtRisk, "write"), k.Cut.Lost, k.Cut.Torn, k.Cut.Grain)
 	if k.Cut.Failed != "" {
-		return s + fmt.Sprintf("%d acknowledged; did not come back: %s", k.Acknowledged, k.Cut.Failed)
+		return s + fmt.Sprintf("%d acknowledged; did not come back: %s", k.Acknowledged, k.Cut.Failed) + again(*k.Cut)
 	}
-	s += fmt.Sprintf("%d acknowledged, %d lost", k.Acknowledged, k.Lost)
-	s = strings.Join(append([]string{s}, k.Damage.Words()...), ", ")
+	s += thereAfter(k)
 	if k.Cut.Schema != "" {
 		s += " (" + k.Cut.Schema + ")"
 	}
-	return s + fmt.Sprintf("; recovered in %.0f ms, %s restored", k.RecoveryMs, plural(k.Cut.Repaired, "page"))
+	return s + fmt.Sprintf("; recovered in %.0f ms, %s restored", k.RecoveryMs, plural(k.Cut.Repaired, "page")) + again(*k.Cut)
+}
+
+// thereAfter says what was there after a recovery.
+func thereAfter(k result.Kill) string {
+	words := []string{fmt.Sprintf("%d acknowledged, %d lost", k.Acknowledged, k.Lost)}
+	if k.Late > 0 {
+		words = append(words, fmt.Sprintf("%d there at a second look only", k.Late))
+	}
+	return strings.Join(append(words, k.Damage.Words()...), ", ")
+}
+
+// again says how further recoveries of the same disk went.
+func again(c result.Cut) string {
+	if c.Again == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the same disk again: %d of %d recoveries not right", c.AgainBad, c.Again)
 }
 
 // KillLine tells of one kill, or one cut of the power, in one line.
@@ -146,8 +162,7 @@ func KillLine(n, of int, k result.Kill) string {
 	if k.Cut != nil {
 		return cutLine(n, of, k)
 	}
-	s := fmt.Sprintf("kill %d of %d after %.1f s: %d acknowledged, %d lost", n, of, k.AfterMs/1000, k.Acknowledged, k.Lost)
-	return strings.Join(append([]string{s}, k.Damage.Words()...), ", ") + fmt.Sprintf("; recovered in %.0f ms", k.RecoveryMs)
+	return fmt.Sprintf("kill %d of %d after %.1f s: ", n, of, k.AfterMs/1000) + thereAfter(k) + fmt.Sprintf("; recovered in %.0f ms", k.RecoveryMs)
 }
 
 // serversOwn returns what the server's log says of its recoveries, where it does.

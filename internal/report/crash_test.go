@@ -72,8 +72,8 @@ func TestKillLine(t *testing.T) {
 	if got := KillLine(2, 5, k); got != "kill 2 of 5 after 1.2 s: 50 acknowledged, 0 lost; recovered in 700 ms" {
 		t.Error(got)
 	}
-	k.Lost, k.Damage.OnlyLogged = 3, 4
-	if got := KillLine(2, 5, k); !strings.Contains(got, "3 lost, 4 transactions are in the binary log only") {
+	k.Lost, k.Late, k.Damage.OnlyLogged = 3, 2, 4
+	if got := KillLine(2, 5, k); !strings.Contains(got, "3 lost, 2 there at a second look only, 4 transactions are in the binary log only") {
 		t.Error(got)
 	}
 }
@@ -109,6 +109,10 @@ func TestPowerText(t *testing.T) {
 		t.Error(got)
 	}
 	if got := KillLine(2, 2, c.Rounds[1]); got != "cut 2 of 2 at random, 9 writes at risk, 4 lost, 2 torn (4096 B): 100 acknowledged; did not come back: page 7 is corrupt" {
+		t.Error(got)
+	}
+	failed.Again, failed.AgainBad = 2, 1
+	if got := KillLine(2, 2, c.Rounds[1]); !strings.HasSuffix(got, "page 7 is corrupt; the same disk again: 1 of 2 recoveries not right") {
 		t.Error(got)
 	}
 }

@@ -70,6 +70,10 @@ type Cut struct {
 	Repaired int    `json:"pages_restored"`
 	Failed   string `json:"failed,omitempty"` // why the filesystem or the server did not come back
 	Schema   string `json:"schema,omitempty"` // what is wrong with it
+	// Again says how often a server was started anew on the same disk, as the cut left it, after one whose recovery was not
+	// right, and AgainBad how many of these were not right either: of a disk that lacks something all are.
+	Again    int `json:"recovered_again,omitempty"`
+	AgainBad int `json:"recovered_again_badly,omitempty"`
 }
 
 // RecoveryMs are times in ms from the start of the server's process until it answered.
@@ -87,6 +91,9 @@ type Kill struct {
 	// their absence.
 	Kept int64 `json:"kept_unacknowledged"`
 	Lost int64 `json:"lost"`
+	// Late says how many of the acknowledged ones were not there when the server answered first, and were when it was asked
+	// again half a second later: they are not lost.
+	Late int64 `json:"late,omitempty"`
 	// Damage says what else was wrong.
 	Damage     Damage  `json:"damage,omitzero"`
 	RecoveryMs float64 `json:"recovery_ms"` // 0 where the server did not come back
