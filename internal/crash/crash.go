@@ -229,6 +229,7 @@ func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, err
 		return k, err
 	}
 	k.Late = late
+	k.Missing = r.ledger.named(rows, accounts)
 	found, fresh := r.ledger.check(rows, accounts)
 	k.Lost, k.Kept, k.Damage = found.Lost, found.Kept, found.Damage
 	if r.result.Log == "" {

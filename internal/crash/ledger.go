@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 
 	"david/internal/result"
 )
@@ -134,6 +135,37 @@ func (l *ledger) lacks(rows []ledgerRow, accounts []account) (lost, half int64) 
 	}
 	k, _ := same.check(rows, accounts)
 	return k.Lost, k.Damage.Half
+}
+
+// named says which acknowledged transactions are not in the tables, and which accounts are not what their rows come to: the
+// first of each. "" where there are none.
+func (l *ledger) named(rows []ledgerRow, accounts []account) string {
+	there, sums := map[ledgerKey]bool{}, make([]account, len(l.pages))
+	for _, r := range rows {
+		there[ledgerKey{r.writer, r.seq}] = true
+		if r.writer >= 1 && r.writer <= len(sums) {
+			sums[r.writer-1].transactions++
+			sums[r.writer-1].balance += r.amount
+		}
+	}
+	var list []string
+	for i, p := range l.pages {
+		for seq := int64(1); seq <= p.acked; seq++ {
+			if !there[ledgerKey{i + 1, seq}] && !p.gone[seq] {
+				list = append(list, fmt.Sprintf("transaction %d of writer %d (of %d acknowledged, %d sent) is not there", seq, i+1, p.acked, p.sent))
+				break
+			}
+		}
+	}
+	for _, a := range accounts {
+		if a.writer < 1 || a.writer > len(sums) {
+			continue
+		}
+		if sum := sums[a.writer-1]; a.transactions != sum.transactions || a.balance != sum.balance {
+			list = append(list, fmt.Sprintf("the account of writer %d has %d transactions and %d, its rows are %d and come to %d", a.writer, a.transactions, a.balance, sum.transactions, sum.balance))
+		}
+	}
+	return strings.Join(list, "; ")
 }
 
 // begin begins a round. Whatever check found there must stay there from now on.

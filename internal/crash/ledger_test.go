@@ -2,6 +2,7 @@ package crash
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"david/internal/result"
@@ -60,6 +61,9 @@ func TestSettled(t *testing.T) {
 			})
 			if err != nil || late != c.late || len(looks) != 0 {
 				t.Fatalf("late %d, want %d, looks left %d, %v", late, c.late, len(looks), err)
+			}
+			if named := l.named(rows, accounts); (named != "") != (c.lost > 0) || c.lost > 0 && !strings.Contains(named, "of writer 2 (of 2 acknowledged, 2 sent) is not there") {
+				t.Errorf("named %q", named)
 			}
 			if k, _ := l.check(rows, accounts); k.Lost != c.lost || k.Damage.Returned != 0 {
 				t.Errorf("%+v, want %d lost", k, c.lost)

@@ -94,6 +94,8 @@ type Kill struct {
 	// Late says how many of the acknowledged ones were not there when the server answered first, and were when it was asked
 	// again half a second later: they are not lost.
 	Late int64 `json:"late,omitempty"`
+	// Missing names the first of each writer that is lost, and each account that disagrees with its rows; "" for none.
+	Missing string `json:"missing,omitempty"`
 	// Damage says what else was wrong.
 	Damage     Damage  `json:"damage,omitzero"`
 	RecoveryMs float64 `json:"recovery_ms"` // 0 where the server did not come back
