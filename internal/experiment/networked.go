@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 
+	"golang.org/x/sys/unix"
+
 	"david/internal/mysqld"
 	"david/internal/netpath"
 	"david/internal/result"
@@ -19,6 +21,8 @@ type Networked struct {
 	*Sandboxed
 	Net *netpath.Net
 	shared[Session]
+	cpus   unix.CPUSet // that the shared server was started with
+	pinned bool        // it was given others
 }
 
 // Begin implements Target.
@@ -29,6 +33,9 @@ func (t *Networked) Begin(ctx context.Context, arm result.Arm, load result.Workl
 		return nil, err
 	}
 	s := &pathSession{Session: t.server, target: t, path: arm.Path, way: t.Net.Way(arm.Path), first: first}
+	if err := s.settle(); err != nil {
+		return nil, errors.Join(err, s.End(context.WithoutCancel(ctx)))
+	}
 	if err := errors.Join(s.Freeze(false), s.reach(ctx)); err != nil {
 		return nil, errors.Join(err, s.End(context.WithoutCancel(ctx)))
 	}
@@ -43,6 +50,33 @@ type pathSession struct {
 	way    netpath.Way
 	addr   mysqld.Addr // as the load finds it
 	first  bool        // what bringing it up took is this session's
+	on     placement
+}
+
+// settle finds out on which CPUs client and server are to run.
+func (s *pathSession) settle() (err error) {
+	if s.first {
+		if s.target.cpus, err = cpusOf(s.PID()); err != nil {
+			return err
+		}
+	}
+	own, err := cpusOf(0)
+	if err == nil {
+		s.on, err = place(s.path.CPUs, own, s.target.cpus)
+	}
+	return err
+}
+
+// Freeze has the server run on the CPUs of this path while it does not stand still.
+func (s *pathSession) Freeze(on bool) error {
+	if on {
+		return s.Session.Freeze(true)
+	}
+	if s.path.CPUs == "" && !s.target.pinned {
+		return s.Session.Freeze(false)
+	}
+	s.target.pinned = true
+	return errors.Join(pin(s.PID(), s.on.server), s.Session.Freeze(false))
 }
 
 // reach finds out where the load finds the server, and connects once, from where the client will be. That is
@@ -75,6 +109,9 @@ func (s *pathSession) reach(ctx context.Context) error {
 func (s *pathSession) Load() workload.Target {
 	t := s.Session.Load()
 	t.Addr, t.Inside, t.Compressed = s.addr, s.way.From.Do, s.path.Compressed
+	if s.path.CPUs != "" {
+		t.Inside, t.CPUs = from(s.on.client, t.Inside), s.on.client.Count()
+	}
 	return t
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,12 @@ func AllKinds() []string {
 	return append(Kinds(), BridgeCNI, PtpCNI, MacvlanCNI, HostDeviceCNI)
 }
 
+// Where client and server run, of cpus=.
+const (
+	Apart    = "apart"    // on half of the CPUs each
+	Together = "together" // both on the half that the server has then
+)
+
 // lacking are ways between pods that david would build where it could, and what it takes.
 var lacking = map[string]string{
 	"ipip": "CONFIG_NET_IPIP", "wireguard": "CONFIG_WIREGUARD", "ipvlan": "CONFIG_IPVLAN", "geneve": "CONFIG_GENEVE", "netkit": "CONFIG_NETKIT",
@@ -66,7 +73,7 @@ const (
 	mostRate      = 400_000_000_000
 )
 
-// Parse reads KIND[:mtu=BYTES][:rate=BITS][:delay=TIME][:tls][:compressed]: vxlan:mtu=9000, host:rate=1g:tls.
+// Parse reads KIND[:mtu=BYTES][:rate=BITS][:delay=TIME][:cpus=WHERE][:tls][:compressed]: vxlan:mtu=9000, host:rate=1g:tls.
 func Parse(text string) (p result.Path, err error) {
 	parts := strings.Split(text, ":")
 	p.Kind = parts[0]
@@ -110,12 +117,19 @@ func option(p *result.Path, text string) (err error) {
 			return fmt.Errorf("%q is no delay from 1us to %s, of %s", value, mostDelay, UDP)
 		}
 		p.Delay = d.Microseconds()
+	case "cpus":
+		if p.CPUs = value; value != Apart && value != Together {
+			return fmt.Errorf("cpus=%s is neither cpus=%s nor cpus=%s", value, Apart, Together)
+		}
+		if runtime.NumCPU() < 2 {
+			return errors.New("david has one CPU here, and client and server cannot have one each")
+		}
 	case "tls":
 		p.TLS = true
 	case "compressed":
 		p.Compressed = true
 	default:
-		return fmt.Errorf("%q is none of mtu=BYTES, rate=BITS (1g), delay=TIME (1ms), tls, compressed", text)
+		return fmt.Errorf("%q is none of mtu=BYTES, rate=BITS (1g), delay=TIME (1ms), cpus=apart, cpus=together, tls, compressed", text)
 	}
 	return nil
 }
@@ -145,6 +159,9 @@ func Name(p result.Path) string {
 	}
 	if p.Delay > 0 {
 		name += fmt.Sprintf("-%dus", p.Delay)
+	}
+	if p.CPUs != "" {
+		name += "-" + p.CPUs
 	}
 	if p.TLS {
 		name += "-tls"
@@ -189,6 +206,9 @@ func Title(p result.Path) string {
 	}
 	if p.Delay > 0 {
 		text += fmt.Sprintf(", each packet held back for %s", time.Duration(p.Delay)*time.Microsecond)
+	}
+	if p.CPUs != "" {
+		text += ", " + map[string]string{Apart: "client and server on half of the CPUs each", Together: "client and server on the same half of the CPUs"}[p.CPUs]
 	}
 	if p.TLS {
 		text += ", TLS"

@@ -87,8 +87,10 @@ func busyBefore(nodes *result.Nodes) bool {
 // mostElse is the share of a node's CPUs that others may have.
 const mostElse = 0.25
 
-// talksAs tells whether what is sent over two paths is the same.
-func talksAs(a, b result.Path) bool { return a.TLS == b.TLS && a.Compressed == b.Compressed }
+// talksAs tells whether what is sent over two paths is the same, and is handled by all CPUs.
+func talksAs(a, b result.Path) bool {
+	return a.TLS == b.TLS && a.Compressed == b.Compressed && a.CPUs == "" && b.CPUs == ""
+}
 
 // modelled is a path as it is predicted from. Between the pods of a cluster what a round trip takes from other work is shown, and not predicted
 // from: on the test cluster it was more than twice what the load's takes (docs/network.md has the figures of 2026-11-28).

@@ -260,6 +260,9 @@ type Path struct {
 	TLS  bool   `json:"tls,omitempty"`
 	// Compressed tells whether client and server compress what they send.
 	Compressed bool `json:"compressed,omitempty"`
+	// CPUs is apart where client and server have half of the CPUs each, together where they share the server's half; "": they
+	// run wherever the kernel has them run.
+	CPUs string `json:"cpus,omitempty"`
 	// Delay is how long each packet is held back, microseconds, to stand in for a distance.
 	Delay int64 `json:"delay_us,omitempty"`
 }
