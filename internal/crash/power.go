@@ -153,11 +153,12 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 	for n, of := 0, len(left); len(left) > 0; n++ {
 		cut := left[0]
 		left = left[1:]
+		began := time.Now()
 		k, err := r.cut(ctx, cut, log.Records[:cut.At])
 		if err != nil {
 			return c, fmt.Errorf("cut %d: %w", n+1, cmp.Or(r.mishap(err), err))
 		}
-		if bad(k) && again > 0 {
+		if bad(k) && again > 0 && r.affords(time.Since(began)) {
 			again--
 			if err := r.again(ctx, cut, log.Records[:cut.At], k.Cut); err != nil {
 				return c, fmt.Errorf("cut %d, again: %w", n+1, cmp.Or(r.mishap(err), err))
@@ -182,6 +183,13 @@ const (
 	badCuts = 3
 	retries = 2
 )
+
+// affords tells whether a cut that took so long can be recovered from twice more: one after which the server was waited
+// for in vain is not, nor one that would take a tenth of the time there is.
+func (r *powerRun) affords(took time.Duration) bool {
+	const mostEach = 10 * time.Second
+	return took <= mostEach && (r.Within == 0 || retries*took <= (r.Within-time.Since(r.began))/10)
+}
 
 // again recovers from a cut anew, from the same disk, and counts how that goes.
 func (r *powerRun) again(ctx context.Context, cut blocklog.Cut, before []blocklog.Record, told *result.Cut) error {

@@ -119,3 +119,22 @@ func TestPower(t *testing.T) {
 		}
 	})
 }
+
+// TestAffords: a cut is not recovered from again where that would take what there is for the others.
+func TestAffords(t *testing.T) {
+	for _, c := range []struct {
+		within, since, took time.Duration
+		want                bool
+	}{
+		{0, time.Hour, 10 * time.Second, true},
+		{0, 0, 2 * time.Minute, false},
+		{time.Minute, 0, time.Second, true},
+		{time.Minute, 0, 4 * time.Second, false},
+		{time.Minute, 55 * time.Second, time.Second, false},
+	} {
+		r := &powerRun{Power: Power{Within: c.within}, began: time.Now().Add(-c.since)}
+		if got := r.affords(c.took); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
