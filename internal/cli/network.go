@@ -97,6 +97,9 @@ func pathArms(texts []string) (arms []lab.Arm, err error) {
 	}
 	for _, text := range texts {
 		p, err := netpath.Parse(text)
+		if err == nil {
+			p, err = netpath.Place(p)
+		}
 		if err != nil {
 			return nil, usage("--path: %w", err)
 		}

@@ -242,7 +242,7 @@ func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, err
 const secondLook = 500 * time.Millisecond
 
 // settled reads the tables, and once more, some time later, where something that was acknowledged is not there: a server
-// that answers may still be at its recovery. late counts what was there at the second look only.
+// that answers may still be at its recovery. late counts what was right at the second look only.
 func settled(ctx context.Context, l *ledger, read func() ([]ledgerRow, []account, error)) (rows []ledgerRow, accounts []account, late int64, err error) {
 	rows, accounts, err = read()
 	if err != nil {
@@ -260,8 +260,8 @@ func settled(ctx context.Context, l *ledger, read func() ([]ledgerRow, []account
 	if rows, accounts, err = read(); err != nil {
 		return nil, nil, 0, err
 	}
-	second, _ := l.lacks(rows, accounts)
-	return rows, accounts, max(0, first-second), nil
+	second, still := l.lacks(rows, accounts)
+	return rows, accounts, max(0, first-second) + max(0, half-still), nil
 }
 
 // compareLog reads the binary logs that the server has closed since the last time: it begins a new one at

@@ -137,35 +137,41 @@ func (l *ledger) lacks(rows []ledgerRow, accounts []account) (lost, half int64) 
 	return k.Lost, k.Damage.Half
 }
 
-// named says which acknowledged transactions are not in the tables, and which accounts are not what their rows come to: the
-// first of each. "" where there are none.
+// named says how many acknowledged transactions of each writer are not in the tables, and which accounts are not what their
+// rows come to. "" where there are none.
 func (l *ledger) named(rows []ledgerRow, accounts []account) string {
-	there, sums := map[ledgerKey]bool{}, make([]account, len(l.pages))
+	there := map[ledgerKey]bool{}
 	for _, r := range rows {
 		there[ledgerKey{r.writer, r.seq}] = true
-		if r.writer >= 1 && r.writer <= len(sums) {
-			sums[r.writer-1].transactions++
-			sums[r.writer-1].balance += r.amount
-		}
 	}
 	var list []string
 	for i, p := range l.pages {
+		first, n := int64(0), 0
 		for seq := int64(1); seq <= p.acked; seq++ {
-			if !there[ledgerKey{i + 1, seq}] && !p.gone[seq] {
-				list = append(list, fmt.Sprintf("transaction %d of writer %d (of %d acknowledged, %d sent) is not there", seq, i+1, p.acked, p.sent))
-				break
+			if there[ledgerKey{i + 1, seq}] || p.gone[seq] {
+				continue
+			}
+			if n++; n == 1 {
+				first = seq
 			}
 		}
-	}
-	for _, a := range accounts {
-		if a.writer < 1 || a.writer > len(sums) {
-			continue
-		}
-		if sum := sums[a.writer-1]; a.transactions != sum.transactions || a.balance != sum.balance {
-			list = append(list, fmt.Sprintf("the account of writer %d has %d transactions and %d, its rows are %d and come to %d", a.writer, a.transactions, a.balance, sum.transactions, sum.balance))
+		if n > 0 {
+			list = append(list, fmt.Sprintf("%d of writer %d (%d acknowledged, %d sent), the first its transaction %d", n, i+1, p.acked, p.sent, first))
 		}
 	}
-	return strings.Join(list, "; ")
+	return strings.Join(append(list, disagree(l.come(rows), accounts)...), "; ")
+}
+
+// come returns what the rows whose COMMIT was sent come to, for each writer.
+func (l *ledger) come(rows []ledgerRow) []account {
+	sums := make([]account, len(l.pages))
+	for _, r := range rows {
+		if l.known(r) {
+			sum := &sums[r.writer-1]
+			sum.transactions, sum.balance = sum.transactions+1, sum.balance+r.amount
+		}
+	}
+	return sums
 }
 
 // begin begins a round. Whatever check found there must stay there from now on.
@@ -191,15 +197,13 @@ func (l *ledger) check(rows []ledgerRow, accounts []account) (k result.Kill, fre
 	for i := range there {
 		there[i] = map[int64]bool{}
 	}
-	sums := make([]account, len(l.pages))
 	fresh = map[ledgerKey]bool{}
 	for _, r := range rows {
 		if !l.known(r) {
 			k.Damage.Uncommitted++
 			continue
 		}
-		p, seen, sum := l.pages[r.writer-1], there[r.writer-1], &sums[r.writer-1]
-		sum.transactions, sum.balance = sum.transactions+1, sum.balance+r.amount
+		p, seen := l.pages[r.writer-1], there[r.writer-1]
 		count(&k.Damage.Twice, seen[r.seq])
 		count(&k.Damage.Returned, p.gone[r.seq])
 		count(&k.Damage.Altered, r != written(l.seed, ledgerKey{r.writer, r.seq}))
@@ -212,7 +216,7 @@ func (l *ledger) check(rows []ledgerRow, accounts []account) (k result.Kill, fre
 	for i := range l.pages {
 		k.Lost += l.pages[i].miss(there[i])
 	}
-	k.Damage.Half = disagree(sums, accounts)
+	k.Damage.Half = int64(len(disagree(l.come(rows), accounts)))
 	return k, fresh
 }
 
@@ -239,22 +243,25 @@ func (p *writerPage) miss(there map[int64]bool) (lost int64) {
 	return lost
 }
 
-// disagree counts the accounts that are not the sums of their writer's rows, or are missing, or there twice.
-func disagree(sums, accounts []account) (n int64) {
+// disagree lists the accounts that are not the sums of their writer's rows, or are missing, or there twice.
+func disagree(sums, accounts []account) (list []string) {
 	found := make([]int, len(sums))
 	for _, a := range accounts {
 		if a.writer < 1 || a.writer > len(sums) {
-			n++
+			list = append(list, fmt.Sprintf("an account of writer %d, who is none", a.writer))
 			continue
 		}
-		sum := sums[a.writer-1]
 		found[a.writer-1]++
-		count(&n, a.transactions != sum.transactions || a.balance != sum.balance)
+		if sum := sums[a.writer-1]; a.transactions != sum.transactions || a.balance != sum.balance {
+			list = append(list, fmt.Sprintf("the account of writer %d has %d transactions and %d, its rows are %d and come to %d", a.writer, a.transactions, a.balance, sum.transactions, sum.balance))
+		}
 	}
-	for _, times := range found {
-		count(&n, times != 1)
+	for i, times := range found {
+		if times != 1 {
+			list = append(list, fmt.Sprintf("the account of writer %d is there %d times", i+1, times))
+		}
 	}
-	return n
+	return list
 }
 
 // compare counts the transactions of a round that are in the binary log or in the tables only.

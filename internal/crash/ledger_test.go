@@ -62,13 +62,54 @@ func TestSettled(t *testing.T) {
 			if err != nil || late != c.late || len(looks) != 0 {
 				t.Fatalf("late %d, want %d, looks left %d, %v", late, c.late, len(looks), err)
 			}
-			if named := l.named(rows, accounts); (named != "") != (c.lost > 0) || c.lost > 0 && !strings.Contains(named, "of writer 2 (of 2 acknowledged, 2 sent) is not there") {
+			if named := l.named(rows, accounts); (named != "") != (c.lost > 0) || c.lost > 0 && !strings.Contains(named, "of writer 2 (2 acknowledged, 2 sent), the first its transaction") {
 				t.Errorf("named %q", named)
 			}
 			if k, _ := l.check(rows, accounts); k.Lost != c.lost || k.Damage.Returned != 0 {
 				t.Errorf("%+v, want %d lost", k, c.lost)
 			}
 		})
+	}
+}
+
+// TestSettledHalf: half of a transaction that is whole at the second look is told.
+func TestSettledHalf(t *testing.T) {
+	looks := [][]account{accounts(whole())[:1], accounts(whole())}
+	_, _, late, err := settled(t.Context(), book(), func() ([]ledgerRow, []account, error) {
+		next := looks[0]
+		looks = looks[1:]
+		return whole(), next, nil
+	})
+	if err != nil || late != 1 || len(looks) != 0 {
+		t.Errorf("late %d, looks left %d, %v", late, len(looks), err)
+	}
+}
+
+// TestNamed: what check counts as wrong has a name, and nothing else has one.
+func TestNamed(t *testing.T) {
+	unsent := append(whole(), rows(ledgerKey{2, 3})...)
+	for name, c := range map[string]struct {
+		rows     []ledgerRow
+		accounts []account
+		want     string
+	}{
+		"all is right":            {whole(), accounts(whole()), ""},
+		"two are lost":            {whole()[1:4], accounts(whole()[1:4]), "1 of writer 1 (3 acknowledged, 4 sent), the first its transaction 1; 1 of writer 2 (2 acknowledged, 2 sent), the first its transaction 2"},
+		"an account is gone":      {whole(), accounts(whole())[:1], "the account of writer 2 is there 0 times"},
+		"one is there twice":      {whole(), append(accounts(whole()), accounts(whole())[1]), "the account of writer 2 is there 2 times"},
+		"one is nobody's":         {whole(), append(accounts(whole()), account{writer: 7}), "an account of writer 7, who is none"},
+		"an unsent row counts":    {unsent, accounts(unsent), "the account of writer 2 has 3 transactions"},
+		"an unsent row does not":  {unsent, accounts(whole()), ""},
+		"a balance is not theirs": {whole(), []account{accounts(whole())[0], {2, 2, 0}}, "the account of writer 2 has 2 transactions and 0"},
+	} {
+		l := book()
+		got := l.named(c.rows, c.accounts)
+		if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if k, _ := l.check(c.rows, c.accounts); (k.Lost > 0 || k.Damage.Half > 0) != (got != "") {
+			t.Errorf("%s: %+v, and %q", name, k, got)
+		}
 	}
 }
 

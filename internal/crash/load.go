@@ -187,8 +187,13 @@ func died(s *sandbox.Server, err error) error {
 
 // read returns what the tables hold at one moment.
 func read(ctx context.Context, conn *mysqld.Single) (rows []ledgerRow, accounts []account, err error) {
-	if err := conn.Exec(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
-		return nil, nil, err
+	for _, statement := range []string{
+		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", // whatever the server's default: of the others none keeps a snapshot
+		"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+	} {
+		if err := conn.Exec(ctx, statement); err != nil {
+			return nil, nil, err
+		}
 	}
 	defer func() {
 		if err == nil {

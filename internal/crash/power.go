@@ -147,7 +147,7 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 	}
 	r.result.Power.FlushPoints = log.FlushPoints(r.first, r.last)
 	_, r.result.Power.SchemaSteps = r.ledger.schema.until(r.last)
-	first := time.Now()
+	spent := time.Duration(0) // on cuts
 	left := r.choose(log)
 	again := badCuts
 	for n, of := 0, len(left); len(left) > 0; n++ {
@@ -158,10 +158,14 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 		if err != nil {
 			return c, fmt.Errorf("cut %d: %w", n+1, cmp.Or(r.mishap(err), err))
 		}
-		if bad(k) && again > 0 && r.affords(time.Since(began)) {
+		took := time.Since(began)
+		spent += took
+		if bad(k) && again > 0 && r.affords(took) {
 			again--
-			if err := r.again(ctx, cut, log.Records[:cut.At], k.Cut); err != nil {
-				return c, fmt.Errorf("cut %d, again: %w", n+1, cmp.Or(r.mishap(err), err))
+			if err := r.again(ctx, cut, log.Records[:cut.At], k.Cut); ctx.Err() != nil {
+				return c, err
+			} else if err != nil { // what was found stays
+				k.Cut.AgainFailed = cmp.Or(r.mishap(err), err).Error()
 			}
 		}
 		k.Cut.AtFlush = cut.At < len(log.Records) && log.Records[cut.At].Flush()
@@ -170,7 +174,7 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 			r.Report(n+1, of, k)
 		}
 		if r.Within > 0 {
-			each := time.Since(first) / time.Duration(n+1)
+			each := spent / time.Duration(n+1)
 			left = evenly(left, max(leastCuts-(n+1), int((r.Within-time.Since(r.began))/each)))
 		}
 	}

@@ -7,47 +7,24 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"david/internal/netpath"
 )
 
-// halves splits the CPUs of a set, in the order of their numbers: where there is an odd number, the second half has one
-// more.
-func halves(all unix.CPUSet) (first, second unix.CPUSet, err error) {
-	if all.Count() < 2 {
-		return first, second, fmt.Errorf("%w: client and server cannot have CPUs of their own: there is one", netpath.ErrInput)
+// setOf reads the CPUs' numbers, as in 0,2; "" is otherwise.
+func setOf(numbers string, otherwise unix.CPUSet) (set unix.CPUSet, err error) {
+	if numbers == "" {
+		return otherwise, nil
 	}
-	n := 0
-	for cpu := range len(all) * strconv.IntSize {
-		switch {
-		case !all.IsSet(cpu):
-		case n < all.Count()/2:
-			first.Set(cpu)
-			n++
-		default:
-			second.Set(cpu)
+	for number := range strings.SplitSeq(numbers, ",") {
+		cpu, err := strconv.Atoi(number)
+		if err != nil || cpu < 0 {
+			return set, fmt.Errorf("%q are no CPUs' numbers", numbers)
 		}
+		set.Set(cpu)
 	}
-	return first, second, nil
-}
-
-// placement says on which CPUs a path has client and server run.
-type placement struct{ client, server unix.CPUSet }
-
-// place finds the CPUs for a path's word: those of the server are the same for both words, so that what differs is
-// whether the client shares them.
-func place(word string, client, server unix.CPUSet) (p placement, err error) {
-	if word == "" {
-		return placement{client, server}, nil
-	}
-	first, second, err := halves(client)
-	p = placement{client: first, server: second}
-	if word == netpath.Together {
-		p.client = second
-	}
-	return p, err
+	return set, nil
 }
 
 // cpusOf returns those that a thread may run on; 0 is the calling thread.

@@ -18,27 +18,21 @@ import (
 	"david/internal/workload"
 )
 
-// set makes one of CPU numbers.
-func set(cpus ...int) (s unix.CPUSet) {
-	for _, cpu := range cpus {
-		s.Set(cpu)
+func TestSetOf(t *testing.T) {
+	var want, other unix.CPUSet
+	want.Set(0)
+	want.Set(65)
+	other.Set(3)
+	if got, err := setOf("0,65", other); err != nil || got != want {
+		t.Errorf("%v, %v", got, err)
 	}
-	return s
-}
-
-func TestPlace(t *testing.T) {
-	server := set(0, 1, 2, 5, 6)
-	for word, want := range map[string]placement{
-		"":               {set(0, 1, 2, 5, 6), server},
-		netpath.Apart:    {set(0, 1), set(2, 5, 6)},
-		netpath.Together: {set(2, 5, 6), set(2, 5, 6)},
-	} {
-		if got, err := place(word, set(0, 1, 2, 5, 6), server); err != nil || got != want {
-			t.Errorf("%q: %v, %v", word, got, err)
+	if got, err := setOf("", other); err != nil || got != other {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"x", "-1", "0,", "0-1"} {
+		if _, err := setOf(bad, other); err == nil {
+			t.Errorf("%q is taken", bad)
 		}
-	}
-	if _, err := place(netpath.Apart, set(3), set(3)); !errors.Is(err, netpath.ErrInput) {
-		t.Errorf("one CPU: %v", err)
 	}
 }
 
@@ -50,9 +44,11 @@ func TestFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, _, err := halves(before)
-	if err != nil {
-		t.Skip(err)
+	var first unix.CPUSet
+	for cpu := 0; first.Count() == 0; cpu++ {
+		if before.IsSet(cpu) {
+			first.Set(cpu)
+		}
 	}
 	failed := errors.New("failed")
 	seen := unix.CPUSet{}
@@ -77,12 +73,26 @@ func TestApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second, err := halves(own)
-	if err != nil {
-		t.Skip(err)
+	if own.Count() < 2 {
+		t.Skip("one CPU")
 	}
 	_, s := engine(t, "mariadb")
 	paths := []result.Path{{Kind: netpath.Host}, {Kind: netpath.Host, CPUs: netpath.Apart}, {Kind: netpath.Unix, CPUs: netpath.Together}}
+	type placed struct{ client, server unix.CPUSet }
+	want := []placed{{own, own}}
+	for i := range paths[1:] {
+		p, err := netpath.Place(paths[1+i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths[1+i] = p
+		client, clientErr := setOf(p.ClientCPUs, own)
+		server, serverErr := setOf(p.ServerCPUs, own)
+		if clientErr != nil || serverErr != nil {
+			t.Fatal(clientErr, serverErr)
+		}
+		want = append(want, placed{client, server})
+	}
 	network, err := netpath.Build(paths)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +109,6 @@ func TestApart(t *testing.T) {
 		}
 		up = append(up, session)
 	}
-	want := []placement{{own, own}, {first, second}, {second, second}}
 	for _, n := range []int{0, 1, 2, 0} {
 		if err := up[n].Freeze(false); err != nil {
 			t.Fatal(err)

@@ -50,33 +50,34 @@ type pathSession struct {
 	way    netpath.Way
 	addr   mysqld.Addr // as the load finds it
 	first  bool        // what bringing it up took is this session's
-	on     placement
+	// client and server are the CPUs of each while it is loaded.
+	client, server unix.CPUSet
 }
 
 // settle finds out on which CPUs client and server are to run.
 func (s *pathSession) settle() (err error) {
 	if s.first {
+		s.target.pinned = false
 		if s.target.cpus, err = cpusOf(s.PID()); err != nil {
 			return err
 		}
 	}
-	own, err := cpusOf(0)
-	if err == nil {
-		s.on, err = place(s.path.CPUs, own, s.target.cpus)
+	if s.server, err = setOf(s.path.ServerCPUs, s.target.cpus); err == nil {
+		s.client, err = setOf(s.path.ClientCPUs, unix.CPUSet{})
 	}
 	return err
 }
 
-// Freeze has the server run on the CPUs of this path while it does not stand still.
+// Freeze has the server run on the CPUs of this path before it lets it go on.
 func (s *pathSession) Freeze(on bool) error {
-	if on {
-		return s.Session.Freeze(true)
-	}
-	if s.path.CPUs == "" && !s.target.pinned {
-		return s.Session.Freeze(false)
+	if on || s.path.CPUs == "" && !s.target.pinned || s.Alive() != nil { // of a dead one the number may be another process's
+		return s.Session.Freeze(on)
 	}
 	s.target.pinned = true
-	return errors.Join(pin(s.PID(), s.on.server), s.Session.Freeze(false))
+	if err := pin(s.PID(), s.server); err != nil {
+		return err
+	}
+	return s.Session.Freeze(false)
 }
 
 // reach finds out where the load finds the server, and connects once, from where the client will be. That is
@@ -110,7 +111,7 @@ func (s *pathSession) Load() workload.Target {
 	t := s.Session.Load()
 	t.Addr, t.Inside, t.Compressed = s.addr, s.way.From.Do, s.path.Compressed
 	if s.path.CPUs != "" {
-		t.Inside, t.CPUs = from(s.on.client, t.Inside), s.on.client.Count()
+		t.Inside, t.CPUs = from(s.client, t.Inside), s.client.Count()
 	}
 	return t
 }

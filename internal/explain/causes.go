@@ -97,13 +97,22 @@ func (t dividedTrial) blameQueues(c blame, a amounts) {
 func (t dividedTrial) blameQueue(c blame, amount float64, own Cause) {
 	users := t.cpuUsers()
 	sum := users[ServerCPU] + users[ClientCPU] + users[Neighbour]
-	if cpus := t.Host.CPU.Usable; cpus <= 0 || sum < cpusFull*cpus {
+	if cpus := t.sharedCPUs(); cpus <= 0 || sum < cpusFull*cpus {
 		c[own] += amount
 		return
 	}
 	for cause, cores := range users {
 		c[cause] += amount * cores / sum
 	}
+}
+
+// sharedCPUs is how many server and client share: the machine's, but where their path has both on the same ones. Where
+// each has its own it is the machine's as well, which they then never fill by waiting for one another.
+func (t dividedTrial) sharedCPUs() float64 {
+	if p := t.Arm.Path; p.ServerCPUs != "" && p.ServerCPUs == p.ClientCPUs {
+		return float64(t.Arm.Path.ServersCPUs())
+	}
+	return t.Host.CPU.Usable
 }
 
 // cpuUsers returns how many CPUs the server, the client and strangers used.
@@ -150,7 +159,7 @@ func (t dividedTrial) blameIO(c blame, a amounts) {
 // busy tells whether the server used half of the CPUs or more.
 func (t dividedTrial) busy() bool {
 	cores, ok := t.mean("server.cpu_cores")
-	return ok && cores >= 0.5*t.Host.CPU.Usable
+	return ok && cores >= 0.5*t.usable("server.cpu_cores")
 }
 
 // writingCause returns why pages are written: the redo log has to be emptied, and a larger one would save

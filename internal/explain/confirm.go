@@ -213,12 +213,18 @@ func (t dividedTrial) threads(f float64, e Expectation, expected float64) Confir
 // nearer leaves the network out, where server and client share a machine.
 func (t dividedTrial) nearer(share float64) Confirm {
 	if t.Arm.Path.Kind != "" && t.Arm.Pod == (result.Pod{}) {
-		return Confirm{Question: "is it faster over a unix socket?", Path: &result.Path{Kind: pathSocket, Compressed: t.Arm.Path.Compressed}, Expect: Faster, Ratio: gain(share, 0.1)}
+		return Confirm{Question: "is it faster over a unix socket?", Path: t.socket(), Expect: Faster, Ratio: gain(share, 0.1)}
 	}
 	if t.Trial.Profile != nil && len(t.Trial.Profile.Threads) > 0 { // /proc has the server: it is on this machine
 		return Confirm{Question: "is it faster over a unix socket?", Socket: true, Expect: Faster, Ratio: gain(share, 0.1)}
 	}
 	return t.threads(2, Faster, 1/(1-share/2))
+}
+
+// socket is the arm's path by the server's socket, with all else as it is.
+func (t dividedTrial) socket() *result.Path {
+	p := t.Arm.Path
+	return &result.Path{Kind: pathSocket, Compressed: p.Compressed, CPUs: p.CPUs, ClientCPUs: p.ClientCPUs, ServerCPUs: p.ServerCPUs}
 }
 
 func threadCount(n int) string {

@@ -101,10 +101,28 @@ func (t dividedTrial) sayServerCPU(n *notes) {
 	t.sayMachine(n, "server.cpu_cores", "the server")
 }
 
+// usable is how many CPUs the user of a counter has: the machine's, or those that its path gives it.
+func (t dividedTrial) usable(counter string) float64 {
+	n := 0
+	switch counter {
+	case "server.cpu_cores":
+		n = t.Arm.Path.ServersCPUs()
+	case "client.cpu_cores":
+		n = t.Arm.Path.ClientsCPUs()
+	}
+	if n == 0 {
+		return t.Host.CPU.Usable
+	}
+	return float64(n)
+}
+
 // sayMachine says how much of the machine's CPU was used.
 func (t dividedTrial) sayMachine(n *notes, cores, who string) {
 	if used, ok := t.mean(cores); ok && t.Host.CPU.Usable > 0 {
-		n.add("%s used %.2f of %.4g CPUs", who, used, t.Host.CPU.Usable)
+		n.add("%s used %.2f of %.4g CPUs", who, used, t.usable(cores))
+	}
+	if p := t.Arm.Path; p.CPUs != "" {
+		n.add("its path has the client on CPU %s and the server on CPU %s", p.ClientCPUs, p.ServerCPUs)
 	}
 	n.sampled(t, "host.cpu.idle_pct", "the CPUs were idle %.0f %% of the time")
 	t.sayWaiting(n)

@@ -452,6 +452,28 @@ func TestWire(t *testing.T) {
 	}
 }
 
+// TestPlaced: an arm with CPUs of its own is judged by these, and what confirms it changes the path alone.
+func TestPlaced(t *testing.T) {
+	in := bandwidth()
+	in.Host.CPU.Usable = 8
+	in.Arm.Path = result.Path{Kind: "host", CPUs: "together", ClientCPUs: "2,3", ServerCPUs: "2,3", MTU: 9000}
+	trial := newTrial(in)
+	if got := trial.socket(); *got != (result.Path{Kind: "unix", CPUs: "together", ClientCPUs: "2,3", ServerCPUs: "2,3"}) {
+		t.Errorf("the socket of the same: %+v", got)
+	}
+	if trial.sharedCPUs() != 2 || trial.usable("server.cpu_cores") != 2 || trial.usable("client.cpu_cores") != 2 {
+		t.Errorf("%v CPUs shared, %v the server's", trial.sharedCPUs(), trial.usable("server.cpu_cores"))
+	}
+	trial.Arm.Path.ClientCPUs = "0"
+	if trial.sharedCPUs() != 8 || trial.usable("client.cpu_cores") != 1 {
+		t.Errorf("apart: %v CPUs shared, %v the client's", trial.sharedCPUs(), trial.usable("client.cpu_cores"))
+	}
+	trial.Arm.Path = result.Path{Kind: "host"}
+	if trial.sharedCPUs() != 8 || trial.usable("server.cpu_cores") != 8 {
+		t.Errorf("plain: %v CPUs shared", trial.sharedCPUs())
+	}
+}
+
 // far has a trial be of a server on another machine, by a link of so many bits/s that carried so many.
 func far(in *Input, rate int64, carried float64) {
 	in.Arm.Path, in.Arm.PathProbe, in.Server.Address = result.Path{}, nil, "db.example:3306"

@@ -54,9 +54,16 @@ func (r Request) networked(ctx context.Context, p prepared, arms []result.Arm) (
 // Without the programs for it there is a note instead.
 func (r *Request) probePaths(ctx context.Context, p prepared, n *netpath.Net, arms []result.Arm) error {
 	seen := make([][]*result.PathProbe, len(arms))
-	left := r.Probes * len(arms)
+	var probed []int
+	for i, arm := range arms {
+		if netpath.Probed(arm.Path) {
+			probed = append(probed, i)
+		}
+	}
+	left := r.Probes * len(probed)
 	for range r.Probes {
-		for _, i := range rand.Perm(len(arms)) {
+		rand.Shuffle(len(probed), func(i, k int) { probed[i], probed[k] = probed[k], probed[i] })
+		for _, i := range probed {
 			p.say("measuring the path %s alone; the load, whose time --budget is, begins in about %s", arms[i].Name, time.Duration(left)*netpath.ProbeTakes)
 			left--
 			probe, err := n.Probe(ctx, arms[i].Path)
@@ -67,9 +74,7 @@ func (r *Request) probePaths(ctx context.Context, p prepared, n *netpath.Net, ar
 			if err != nil {
 				return err
 			}
-			if probe != nil {
-				seen[i] = append(seen[i], probe)
-			}
+			seen[i] = append(seen[i], probe)
 		}
 	}
 	for i, probe := range netpath.Medians(seen) {

@@ -342,7 +342,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "carrier-pigeon", "bandwidth-cni", "-cni", "ipip", "wireguard", "host:mtu=1", "host:mtu=70000", "host:mtu=x", "host:rate=", "host:rate=0", "host:rate=-1g",
-		"host:rate=1e300g", "host:rate=NaNg", "host:loss=1", "unix:tls", "unix:mtu=1500", "loopback:rate=1g", "host:tls=1", "host:compressed=0", "host:delay=1ms", "userspace-udp:delay=2s", "userspace-udp:delay=1", "host:cpus", "host:cpus=", "host:cpus=1"} {
+		"host:rate=1e300g", "host:rate=NaNg", "host:loss=1", "unix:tls", "unix:mtu=1500", "loopback:rate=1g", "host:tls=1", "host:compressed=0", "host:delay=1ms", "userspace-udp:delay=2s", "userspace-udp:delay=1", "host:cpus", "host:cpus=", "host:cpus=1", "host:cpus=apart:cpus=together"} {
 		if got, err := Parse(text); !errors.Is(err, ErrInput) {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,12 +117,10 @@ func option(p *result.Path, text string) (err error) {
 		}
 		p.Delay = d.Microseconds()
 	case "cpus":
-		if p.CPUs = value; value != Apart && value != Together {
-			return fmt.Errorf("cpus=%s is neither cpus=%s nor cpus=%s", value, Apart, Together)
+		if value != Apart && value != Together || p.CPUs != "" {
+			return fmt.Errorf("%q is not one cpus=%s, nor one cpus=%s", text, Apart, Together)
 		}
-		if runtime.NumCPU() < 2 {
-			return errors.New("david has one CPU here, and client and server cannot have one each")
-		}
+		p.CPUs = value
 	case "tls":
 		p.TLS = true
 	case "compressed":
@@ -209,6 +206,9 @@ func Title(p result.Path) string {
 	}
 	if p.CPUs != "" {
 		text += ", " + map[string]string{Apart: "client and server on half of the CPUs each", Together: "client and server on the same half of the CPUs"}[p.CPUs]
+		if p.ServerCPUs != "" {
+			text += fmt.Sprintf(" (%s, %s)", p.ClientCPUs, p.ServerCPUs)
+		}
 	}
 	if p.TLS {
 		text += ", TLS"

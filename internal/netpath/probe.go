@@ -54,10 +54,11 @@ const (
 )
 
 // Probe measures a path with iperf3 and sockperf, and with sockperf while other work is done on all CPUs, where that can be told;
-// Medians sums several up. It is nil for the unix socket, which neither program goes by.
+// Medians sums several up. It is nil for the unix socket, which neither program goes by, and where client and server have
+// CPUs of their own, which these programs would not keep to.
 func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, error) {
 	way := n.Way(p)
-	if !way.Address.IsValid() {
+	if !Probed(p) {
 		return nil, nil
 	}
 	probe := &result.PathProbe{Runs: 1, IRQApart: irqTimeApart()}
@@ -91,6 +92,9 @@ func (n *Net) Probe(ctx context.Context, p result.Path) (*result.PathProbe, erro
 	}
 	return probe, nil
 }
+
+// Probed tells whether Probe measures a path.
+func Probed(p result.Path) bool { return p.Kind != Unix && p.CPUs == "" }
 
 // untilTold measures again where a run told nothing.
 func untilTold(measure func() error) (err error) {

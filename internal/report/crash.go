@@ -27,11 +27,36 @@ func Crash(w io.Writer, c result.CrashTest) error {
 	} else {
 		b.paragraph("the binary log was held against the tables after every recovery, transaction by transaction")
 	}
+	b.badRounds(c)
 	b.WriteString("\n")
 	for _, n := range c.Notes {
 		b.paragraph(n)
 	}
 	return b.flush(w)
+}
+
+// mostBad is how many of the rounds that were not survived are told one by one.
+const mostBad = 5
+
+// badRounds tells of the first rounds after which something was wrong.
+func (b *terminal) badRounds(c result.CrashTest) {
+	told, missed := 0, c.Missed()
+	for i, k := range c.Rounds {
+		if c.Kept(k) && k.Late == 0 || told == mostBad {
+			continue
+		}
+		if told++; told == 1 {
+			b.WriteString("\n")
+		}
+		line := KillLine(i+1, c.Kills, k)
+		if k.Missing != "" {
+			line += "; missing: " + k.Missing
+		}
+		b.paragraph(line)
+	}
+	if missed > told {
+		b.paragraph(fmt.Sprintf("and %d more, in the record", missed-told))
+	}
 }
 
 // crashVerdict writes what a crash test found, its verdict in the colour of good news or bad.
@@ -79,6 +104,9 @@ func CrashLine(c result.CrashTest) string {
 		if c.Proved {
 			s += fmt.Sprintf("; so at most %.2g %% of such cuts lose anything (95 %%)", 100*atMost(c.Kills))
 		}
+	}
+	if c.Late > 0 {
+		s += fmt.Sprintf("; %d were not right when the server answered first, and were half a second later", c.Late)
 	}
 	if len(c.Unlocked) > 0 {
 		s += "; UNLOCKED: " + strings.Join(c.Unlocked, "; ")
@@ -144,17 +172,21 @@ func cutLine(n, of int, k result.Kill) string {
 func thereAfter(k result.Kill) string {
 	words := []string{fmt.Sprintf("%d acknowledged, %d lost", k.Acknowledged, k.Lost)}
 	if k.Late > 0 {
-		words = append(words, fmt.Sprintf("%d there at a second look only", k.Late))
+		words = append(words, fmt.Sprintf("%d right at a second look only", k.Late))
 	}
 	return strings.Join(append(words, k.Damage.Words()...), ", ")
 }
 
 // again says how further recoveries of the same disk went.
 func again(c result.Cut) string {
-	if c.Again == 0 {
-		return ""
+	failed := ""
+	if c.AgainFailed != "" {
+		failed = "; no further recovery: " + c.AgainFailed
 	}
-	return fmt.Sprintf("; the same disk again: %d of %d recoveries not right", c.AgainBad, c.Again)
+	if c.Again == 0 {
+		return failed
+	}
+	return fmt.Sprintf("; the same disk again: %d of %d recoveries not right", c.AgainBad, c.Again) + failed
 }
 
 // KillLine tells of one kill, or one cut of the power, in one line.

@@ -73,7 +73,7 @@ func TestKillLine(t *testing.T) {
 		t.Error(got)
 	}
 	k.Lost, k.Late, k.Damage.OnlyLogged = 3, 2, 4
-	if got := KillLine(2, 5, k); !strings.Contains(got, "3 lost, 2 there at a second look only, 4 transactions are in the binary log only") {
+	if got := KillLine(2, 5, k); !strings.Contains(got, "3 lost, 2 right at a second look only, 4 transactions are in the binary log only") {
 		t.Error(got)
 	}
 }
@@ -111,7 +111,11 @@ func TestPowerText(t *testing.T) {
 	if got := KillLine(2, 2, c.Rounds[1]); got != "cut 2 of 2 at random, 9 writes at risk, 4 lost, 2 torn (4096 B): 100 acknowledged; did not come back: page 7 is corrupt" {
 		t.Error(got)
 	}
-	failed.Again, failed.AgainBad = 2, 1
+	failed.AgainFailed = "the disk is full"
+	if got := KillLine(2, 2, c.Rounds[1]); !strings.HasSuffix(got, "page 7 is corrupt; no further recovery: the disk is full") {
+		t.Error(got)
+	}
+	failed.Again, failed.AgainBad, failed.AgainFailed = 2, 1, ""
 	if got := KillLine(2, 2, c.Rounds[1]); !strings.HasSuffix(got, "page 7 is corrupt; the same disk again: 1 of 2 recoveries not right") {
 		t.Error(got)
 	}

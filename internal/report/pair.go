@@ -237,11 +237,20 @@ func conditions(a, b Side) (list []string) {
 	differ("memory", host.Size(x.Host.Memory.Limit), host.Size(y.Host.Memory.Limit))
 	differ("kernel", x.Host.Kernel, y.Host.Kernel)
 	differ("filesystem", x.Host.Data.Type, y.Host.Data.Type)
+	differ("network path", a.arm.Path.Kind+where(a.arm.Path), b.arm.Path.Kind+where(b.arm.Path))
 	differ("caps", a.arm.Caps.Text(), b.arm.Caps.Text())
 	differ("how it is measured", measuredHow(x.Design), measuredHow(y.Design))
 	differ("time of a run", fmt.Sprintf("%d s after %d s", a.Workload.Seconds, a.Workload.Warmup), fmt.Sprintf("%d s after %d s", b.Workload.Seconds, b.Workload.Warmup))
 	differ("sysbench", x.Sysbench, y.Sysbench)
 	return list
+}
+
+// where says on which CPUs a path has client and server.
+func where(p result.Path) string {
+	if p.CPUs == "" {
+		return ""
+	}
+	return fmt.Sprintf(", the client on CPU %s, the server on CPU %s", p.ClientCPUs, p.ServerCPUs)
 }
 
 func binaryOf(s Side) string {

@@ -21,6 +21,8 @@ type CrashTest struct {
 	// many of these were not there after the recovery that followed.
 	Acknowledged int64 `json:"acknowledged"`
 	Lost         int64 `json:"lost"`
+	// Late says how many were not right when the server answered first, and were half a second later, the Late of Rounds summed up.
+	Late int64 `json:"late,omitempty"`
 	// Damaged says how many things were otherwise wrong, the kinds of Kill.Damage summed up.
 	Damaged    int64      `json:"damaged"`
 	RecoveryMs RecoveryMs `json:"recovery_ms"`
@@ -74,6 +76,8 @@ type Cut struct {
 	// right, and AgainBad how many of these were not right either: of a disk that lacks something all are.
 	Again    int `json:"recovered_again,omitempty"`
 	AgainBad int `json:"recovered_again_badly,omitempty"`
+	// AgainFailed says why there were no more of them, where that is not the server's doing.
+	AgainFailed string `json:"recovered_again_failed,omitempty"`
 }
 
 // RecoveryMs are times in ms from the start of the server's process until it answered.
@@ -91,10 +95,10 @@ type Kill struct {
 	// their absence.
 	Kept int64 `json:"kept_unacknowledged"`
 	Lost int64 `json:"lost"`
-	// Late says how many of the acknowledged ones were not there when the server answered first, and were when it was asked
-	// again half a second later: they are not lost.
+	// Late says how many of the acknowledged ones were not there, and how many accounts disagreed with their rows, when the
+	// server answered first, and no more when it was asked again half a second later: nothing of that is lost.
 	Late int64 `json:"late,omitempty"`
-	// Missing names the first of each writer that is lost, and each account that disagrees with its rows; "" for none.
+	// Missing says what is lost of each writer, and which accounts disagree with their rows; "" for none.
 	Missing string `json:"missing,omitempty"`
 	// Damage says what else was wrong.
 	Damage     Damage  `json:"damage,omitzero"`
@@ -130,7 +134,7 @@ func (d Damage) plus(e Damage) Damage {
 
 // Judge sums the rounds up and gives the verdict.
 func (c CrashTest) Judge() CrashTest {
-	c.Schema, c.Kills, c.Acknowledged, c.Lost = Schema, len(c.Rounds), 0, 0
+	c.Schema, c.Kills, c.Acknowledged, c.Lost, c.Late = Schema, len(c.Rounds), 0, 0, 0
 	c.RecoveryMs = RecoveryMs{Each: []float64{}}
 	if c.Power != nil {
 		p := *c.Power
@@ -141,6 +145,7 @@ func (c CrashTest) Judge() CrashTest {
 	for _, r := range c.Rounds {
 		c.Acknowledged += r.Acknowledged
 		c.Lost += r.Lost
+		c.Late += r.Late
 		damage = damage.plus(r.Damage)
 		c.Power.add(r.Cut)
 		if r.RecoveryMs > 0 { // the last one has none where the server did not come back

@@ -31,8 +31,8 @@ func TestJudge(t *testing.T) {
 
 func TestJudgeSums(t *testing.T) {
 	got := CrashTest{LimitMs: 1000, Rounds: []Kill{{Acknowledged: 3, RecoveryMs: 700}, {Acknowledged: 4, Lost: 1, RecoveryMs: 100, Damage: Damage{Twice: 2}},
-		{Acknowledged: 5, RecoveryMs: 300, Damage: Damage{Returned: 1}}, {Acknowledged: 1}}, Failed: "x"}.Judge()
-	if got.Acknowledged != 13 || got.Lost != 1 || got.Damaged != 3 || !reflect.DeepEqual(got.RecoveryMs, RecoveryMs{[]float64{700, 100, 300}, 300, 700}) {
+		{Acknowledged: 5, RecoveryMs: 300, Late: 2, Damage: Damage{Returned: 1}}, {Acknowledged: 1}}, Failed: "x"}.Judge()
+	if got.Acknowledged != 13 || got.Lost != 1 || got.Damaged != 3 || got.Late != 2 || !reflect.DeepEqual(got.RecoveryMs, RecoveryMs{[]float64{700, 100, 300}, 300, 700}) {
 		t.Errorf("%+v", got)
 	}
 	if none := (CrashTest{}).Judge(); none.RecoveryMs.Each == nil || none.Proved {

@@ -261,10 +261,25 @@ type Path struct {
 	// Compressed tells whether client and server compress what they send.
 	Compressed bool `json:"compressed,omitempty"`
 	// CPUs is apart where client and server have half of the CPUs each, together where they share the server's half; "": they
-	// run wherever the kernel has them run.
-	CPUs string `json:"cpus,omitempty"`
+	// run wherever the kernel has them run. ClientCPUs and ServerCPUs are the CPUs' numbers, as in 0,2.
+	CPUs       string `json:"cpus,omitempty"`
+	ClientCPUs string `json:"client_cpus,omitempty"`
+	ServerCPUs string `json:"server_cpus,omitempty"`
 	// Delay is how long each packet is held back, microseconds, to stand in for a distance.
 	Delay int64 `json:"delay_us,omitempty"`
+}
+
+// ServersCPUs and ClientsCPUs count the CPUs that a path gives to each; 0: all there are.
+func (p Path) ServersCPUs() int { return listed(p.ServerCPUs) }
+
+// ClientsCPUs counts those of the client.
+func (p Path) ClientsCPUs() int { return listed(p.ClientCPUs) }
+
+func listed(numbers string) int {
+	if numbers == "" {
+		return 0
+	}
+	return 1 + strings.Count(numbers, ",")
 }
 
 // PathBalancer is the kind of a path that goes by a balancer on the client's node.
