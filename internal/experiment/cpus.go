@@ -5,26 +5,36 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// setOf reads the CPUs' numbers, as in 0,2; "" is otherwise.
-func setOf(numbers string, otherwise unix.CPUSet) (set unix.CPUSet, err error) {
+// cpusIn reads CPUs' numbers, as in 0,2; none of "".
+func cpusIn(numbers string) (list []int, err error) {
 	if numbers == "" {
-		return otherwise, nil
+		return nil, nil
 	}
 	for number := range strings.SplitSeq(numbers, ",") {
 		cpu, err := strconv.Atoi(number)
 		if err != nil || cpu < 0 {
-			return set, fmt.Errorf("%q are no CPUs' numbers", numbers)
+			return nil, fmt.Errorf("%q are no CPUs' numbers", numbers)
 		}
+		list = append(list, cpu)
+	}
+	return list, nil
+}
+
+// setOf makes a set of them; of none it is otherwise.
+func setOf(cpus []int, otherwise unix.CPUSet) (set unix.CPUSet) {
+	if len(cpus) == 0 {
+		return otherwise
+	}
+	for _, cpu := range cpus {
 		set.Set(cpu)
 	}
-	return set, nil
+	return set
 }
 
 // cpusOf returns those that a thread may run on; 0 is the calling thread.
@@ -60,26 +70,5 @@ func pin(pid int, set unix.CPUSet) error {
 			}
 			return nil
 		}
-	}
-}
-
-// from has what fn starts run on the CPUs of a set: do calls it on a thread that is its own meanwhile.
-func from(set unix.CPUSet, do func(func() error) error) func(func() error) error {
-	return func(fn func() error) error {
-		return do(func() error {
-			before, err := cpusOf(0)
-			if err != nil {
-				return err
-			}
-			if err := unix.SchedSetaffinity(0, &set); err != nil {
-				return fmt.Errorf("cannot have the client run on CPUs of its own: %w", err)
-			}
-			err = fn()
-			if back := unix.SchedSetaffinity(0, &before); back != nil {
-				runtime.LockOSThread() // for good: the thread ends with its goroutine
-				return errors.Join(err, back)
-			}
-			return err
-		})
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -15,52 +13,19 @@ import (
 	"david/internal/netpath"
 	"david/internal/result"
 	"david/internal/rules"
-	"david/internal/workload"
 )
 
-func TestSetOf(t *testing.T) {
-	var want, other unix.CPUSet
-	want.Set(0)
-	want.Set(65)
-	other.Set(3)
-	if got, err := setOf("0,65", other); err != nil || got != want {
+func TestCPUsIn(t *testing.T) {
+	if got, err := cpusIn("0,65"); err != nil || !slices.Equal(got, []int{0, 65}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := setOf("", other); err != nil || got != other {
+	if got, err := cpusIn(""); err != nil || got != nil {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, bad := range []string{"x", "-1", "0,", "0-1"} {
-		if _, err := setOf(bad, other); err == nil {
+		if _, err := cpusIn(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
-	}
-}
-
-// TestFrom: what is started runs on the CPUs of the set, and the thread does not afterwards.
-func TestFrom(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	before, err := cpusOf(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var first unix.CPUSet
-	for cpu := 0; first.Count() == 0; cpu++ {
-		if before.IsSet(cpu) {
-			first.Set(cpu)
-		}
-	}
-	failed := errors.New("failed")
-	seen := unix.CPUSet{}
-	err = from(first, func(fn func() error) error { return fn() })(func() (err error) {
-		if seen, err = cpusOf(0); err != nil {
-			return err
-		}
-		return failed
-	})
-	after, afterErr := cpusOf(0)
-	if !errors.Is(err, failed) || afterErr != nil || seen != first || after != before {
-		t.Errorf("%v %v: %v meanwhile, want %v; %v afterwards, want %v", err, afterErr, seen, first, after, before)
 	}
 }
 
@@ -78,20 +43,23 @@ func TestApart(t *testing.T) {
 	}
 	_, s := engine(t, "mariadb")
 	paths := []result.Path{{Kind: netpath.Host}, {Kind: netpath.Host, CPUs: netpath.Apart}, {Kind: netpath.Unix, CPUs: netpath.Together}}
-	type placed struct{ client, server unix.CPUSet }
-	want := []placed{{own, own}}
+	type placed struct {
+		client []int
+		server unix.CPUSet
+	}
+	want := []placed{{nil, own}}
 	for i := range paths[1:] {
 		p, err := netpath.Place(paths[1+i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		paths[1+i] = p
-		client, clientErr := setOf(p.ClientCPUs, own)
-		server, serverErr := setOf(p.ServerCPUs, own)
+		client, clientErr := cpusIn(p.ClientCPUs)
+		server, serverErr := cpusIn(p.ServerCPUs)
 		if clientErr != nil || serverErr != nil {
 			t.Fatal(clientErr, serverErr)
 		}
-		want = append(want, placed{client, server})
+		want = append(want, placed{client, setOf(server, own)})
 	}
 	network, err := netpath.Build(paths)
 	if err != nil {
@@ -116,12 +84,8 @@ func TestApart(t *testing.T) {
 		if got := threads(t, up[n].PID()); len(got) != 1 || got[0] != want[n].server {
 			t.Errorf("%s: the server's threads run on %v, want %v", netpath.Name(paths[n]), got, want[n].server)
 		}
-		load := up[n].Load()
-		if restricted := paths[n].CPUs != ""; restricted != (load.CPUs > 0) || restricted && load.CPUs != want[n].client.Count() {
-			t.Errorf("%s: the client has %d CPUs", netpath.Name(paths[n]), load.CPUs)
-		}
-		if got := client(t, load); got != want[n].client {
-			t.Errorf("%s: the client runs on %v, want %v", netpath.Name(paths[n]), got, want[n].client)
+		if load := up[n].Load(); !slices.Equal(load.CPUs, want[n].client) {
+			t.Errorf("%s: the client is to run on %v, want %v", netpath.Name(paths[n]), load.CPUs, want[n].client)
 		}
 		if err := up[n].Freeze(true); err != nil {
 			t.Fatal(err)
@@ -157,19 +121,4 @@ func threads(t *testing.T, pid int) (sets []unix.CPUSet) {
 		}
 	}
 	return sets
-}
-
-// client returns the set of a program that is started as a load would be.
-func client(t *testing.T, load workload.Target) (set unix.CPUSet) {
-	cmd := exec.Command("sleep", "60")
-	if err := load.Inside(cmd.Start); err != nil {
-		t.Fatal(err)
-	}
-	set, err := cpusOf(cmd.Process.Pid)
-	if err != nil {
-		t.Error(err)
-	}
-	cmd.Process.Kill()
-	cmd.Wait() // it was killed
-	return set
 }

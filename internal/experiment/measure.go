@@ -156,7 +156,7 @@ func (r *trialRun) watched(ctx context.Context) (t result.Trial, ev evidence, er
 	note(&t, record)
 	nodes.note(&t)
 	ev = seen(t, record)
-	if n := r.target().CPUs; n > 0 {
+	if n := len(r.target().CPUs); n > 0 {
 		ev.clientCPUs = min(ev.clientCPUs, float64(n))
 	}
 	if r.session.PID() > 0 {

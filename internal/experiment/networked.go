@@ -50,8 +50,8 @@ type pathSession struct {
 	way    netpath.Way
 	addr   mysqld.Addr // as the load finds it
 	first  bool        // what bringing it up took is this session's
-	// client and server are the CPUs of each while it is loaded.
-	client, server unix.CPUSet
+	client []int       // the CPUs that it runs on; none: david's
+	server unix.CPUSet // and those of the server while it is loaded
 }
 
 // settle finds out on which CPUs client and server are to run.
@@ -62,9 +62,11 @@ func (s *pathSession) settle() (err error) {
 			return err
 		}
 	}
-	if s.server, err = setOf(s.path.ServerCPUs, s.target.cpus); err == nil {
-		s.client, err = setOf(s.path.ClientCPUs, unix.CPUSet{})
+	servers, err := cpusIn(s.path.ServerCPUs)
+	if err == nil {
+		s.client, err = cpusIn(s.path.ClientCPUs)
 	}
+	s.server = setOf(servers, s.target.cpus)
 	return err
 }
 
@@ -109,10 +111,7 @@ func (s *pathSession) reach(ctx context.Context) error {
 
 func (s *pathSession) Load() workload.Target {
 	t := s.Session.Load()
-	t.Addr, t.Inside, t.Compressed = s.addr, s.way.From.Do, s.path.Compressed
-	if s.path.CPUs != "" {
-		t.Inside, t.CPUs = from(s.client, t.Inside), s.client.Count()
-	}
+	t.Addr, t.Inside, t.Compressed, t.CPUs = s.addr, s.way.From.Do, s.path.Compressed, s.client
 	return t
 }
 

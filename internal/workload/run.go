@@ -157,7 +157,11 @@ func (t Target) start(cmd *exec.Cmd) error {
 	})
 }
 
-func (t Target) inside(fn func() error) error {
+func (t Target) inside(start func() error) error {
+	fn := start
+	if len(t.CPUs) > 0 {
+		fn = func() error { return onCPUs(t.CPUs, start) }
+	}
 	if t.Inside != nil {
 		return t.Inside(fn)
 	}

@@ -61,8 +61,8 @@ type Target struct {
 	Compressed bool
 	// Inside calls fn where the client is, in another network namespace than david; nil where that is david's own.
 	Inside func(fn func() error) error
-	// CPUs is how many Inside lets it run on; 0: as many as david.
-	CPUs int
+	// CPUs are those that it runs on; none: those that david does.
+	CPUs []int
 	// Started, which may be nil, is called with the pid of every sysbench as soon as it runs.
 	Started func(pid int)
 }
