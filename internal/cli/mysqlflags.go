@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"david/internal/mysqld"
@@ -108,6 +110,19 @@ func (a *app) askPassword(cmd *cobra.Command) (err error) {
 	return err
 }
 
+// hush has a terminal show nothing of what is typed.
+func hush(fd int) error {
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err == nil {
+		t.Lflag &^= unix.ECHO
+		err = unix.IoctlSetTermios(fd, unix.TCSETS, t)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot keep the terminal from showing the password: %w", err)
+	}
+	return nil
+}
+
 // readPassword reads a line from the terminal without showing it. An interrupt gives the terminal back.
 func (a *app) readPassword(ctx context.Context) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -119,6 +134,9 @@ func (a *app) readPassword(ctx context.Context) (string, error) {
 	before, err := term.GetState(fd)
 	if err != nil {
 		return "", usage("there is no terminal to ask for the password on: %s", passwordElsewhere)
+	}
+	if err := hush(fd); err != nil { // before it is asked for: whoever types at once is not shown either
+		return "", err
 	}
 	fmt.Fprint(tty, "Enter password: ")
 	type line struct {
@@ -136,8 +154,8 @@ func (a *app) readPassword(ctx context.Context) (string, error) {
 		return "", codedError{exitInterrupted, fmt.Errorf("no password was given: %w", restored(fd, before, ctx.Err()))}
 	case l := <-read:
 		fmt.Fprintln(tty)
-		if l.err != nil {
-			return "", fmt.Errorf("cannot read the password: %w", l.err)
+		if err := restored(fd, before, l.err); err != nil {
+			return "", fmt.Errorf("cannot read the password: %w", err)
 		}
 		a.hide(string(l.text))
 		return string(l.text), nil
@@ -146,7 +164,7 @@ func (a *app) readPassword(ctx context.Context) (string, error) {
 
 func restored(fd int, state *term.State, err error) error {
 	if failed := term.Restore(fd, state); failed != nil {
-		return fmt.Errorf("%w (the terminal does not echo: stty sane)", err)
+		return errors.Join(err, errors.New("the terminal does not echo: stty sane"))
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"david/internal/mycnf"
 	"david/internal/testserver"
 )
@@ -35,6 +37,9 @@ func TestPasswordIsAskedFor(t *testing.T) {
 	reader.Go(func() { io.Copy(screen, master) })
 	if !screen.waitFor("Enter password: ", 30*time.Second) {
 		t.Errorf("it does not ask:\n%s", screen)
+	}
+	if t0, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS); err != nil || t0.Lflag&unix.ECHO != 0 {
+		t.Errorf("what is typed when it asks is shown: %v", err)
 	}
 	if _, err := io.WriteString(master, testserver.Password+"\n"); err != nil {
 		t.Error(err)

@@ -43,7 +43,7 @@ func writers(folder string) (list []writer, err error) {
 		return nil, err
 	}
 	for _, p := range all {
-		if p.PID == os.Getpid() || !writesTo(p.PID, folder) {
+		if own(p) || !writesTo(p.PID, folder) {
 			continue
 		}
 		var one writer
@@ -58,6 +58,20 @@ func writers(folder string) (list []writer, err error) {
 		list = append(list, one)
 	}
 	return list, nil
+}
+
+// own tells whether a process is david, or one that it starts: until that has become another program it has open what david has.
+func own(p procfs.Proc) bool {
+	if p.PID == os.Getpid() {
+		return true
+	}
+	stat, err := p.Stat()
+	if err != nil || stat.PPID != os.Getpid() {
+		return false
+	}
+	its, err := os.Readlink(proc(p.PID, "exe"))
+	mine, mineErr := os.Readlink("/proc/self/exe")
+	return err == nil && mineErr == nil && its == mine
 }
 
 func proc(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
