@@ -17,7 +17,7 @@ CLUSTER := david/test/e2e
 MOUNTING := $(addprefix david/internal/,cli experiment sandbox crash move probe manifest/render) david/test/ceph
 
 # The tests whose outcome depends on how fast this machine is: they are not run beside the cluster.
-CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestLive|TestClients|TestBesideWork|TestBurstEmpties)$$
+CALM := ^(TestProbeCaps|TestScriptsAlone|TestGateClientCPU|TestGateRowCounts|TestGateSteadyState|TestLive|TestClients|TestBesideWork|TestBurstEmpties)$$
 
 # Where each run of tests leaves its record, for the summary.
 RECORDS := bin/test
