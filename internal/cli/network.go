@@ -57,7 +57,10 @@ func (a *app) networkMeasureCommand() *cobra.Command {
 	f.blockFlags.add(fs, 60*time.Second, 5*time.Second, 0)
 	a.addVerbose(fs)
 	unlisted(fs, "tcp", "trials")
-	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "KIND, and what it is to have of :mtu=BYTES, :rate=BITS, :delay=TIME, :cpus=apart, :cpus=together, :tls, :compressed, as in vxlan:mtu=9000 or host:rate=1g; repeatable (default: one of each kind, plain); those of CNI's plugins: bridge-cni, ptp-cni, macvlan-cni, host-device-cni")
+	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "a path: KIND, or KIND with options, as in vxlan:mtu=9000 or host:rate=1g; repeatable "+
+		"(default: one of each kind, plain); options: mtu=BYTES, rate=BITS, delay=TIME, tls, compressed, "+
+		"cpus=apart and cpus=together (where client and server run); of CNI's plugins: "+
+		"bridge-cni, ptp-cni, macvlan-cni, host-device-cni")
 	fs.Lookup("path").DefValue = "[]" // told in words
 	fs.StringSliceVar(&f.plugins, "cni-path", netpath.PluginFolders(), "folders where CNI's plugins are")
 	fs.IntVar(&f.probes, "probes", 3, "before the load, measure each path this many times with iperf3 and sockperf, 11 s each (0: do not)")

@@ -224,44 +224,40 @@ func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, err
 		return k, err
 	}
 	defer conn.Close()
-	rows, accounts, late, err := settled(ctx, r.ledger, func() ([]ledgerRow, []account, error) { return read(ctx, conn) })
+	there, late, err := settled(ctx, r.ledger, func() (tables, error) { return read(ctx, conn) })
 	if err != nil {
 		return k, err
 	}
-	k.Late = late
-	k.Missing = r.ledger.named(rows, accounts)
-	found, fresh := r.ledger.check(rows, accounts)
-	k.Lost, k.Kept, k.Damage = found.Lost, found.Kept, found.Damage
+	found, fresh := r.ledger.check(there)
+	k.Lost, k.Late, k.Kept, k.Damage, k.Missing = found.Lost, late, found.Kept, found.Damage, found.Missing
 	if r.result.Log == "" {
 		k.Damage.OnlyLogged, k.Damage.Unlogged, err = r.compareLog(ctx, conn, fresh)
 	}
 	return k, err
 }
 
-// secondLook is how long a server that lacks something has before it is looked at again.
+// secondLook is how long a server has to show what is missing at first: its recovery may not be over when it answers.
 const secondLook = 500 * time.Millisecond
 
-// settled reads the tables, and once more, some time later, where something that was acknowledged is not there: a server
-// that answers may still be at its recovery. late counts what was right at the second look only.
-func settled(ctx context.Context, l *ledger, read func() ([]ledgerRow, []account, error)) (rows []ledgerRow, accounts []account, late int64, err error) {
-	rows, accounts, err = read()
-	if err != nil {
-		return nil, nil, 0, err
+// settled reads the tables, and a second time where something is missing. late counts what was missing at first only.
+func settled(ctx context.Context, l *ledger, read func() (tables, error)) (t tables, late int64, err error) {
+	missing := func() int64 {
+		k := l.look(t)
+		return k.Lost + k.Damage.Half
 	}
-	first, half := l.lacks(rows, accounts)
-	if first == 0 && half == 0 {
-		return rows, accounts, 0, nil
+	if t, err = read(); err != nil || missing() == 0 {
+		return t, 0, err
 	}
+	first := missing()
 	select {
 	case <-time.After(secondLook):
 	case <-ctx.Done():
-		return nil, nil, 0, ctx.Err()
+		return t, 0, ctx.Err()
 	}
-	if rows, accounts, err = read(); err != nil {
-		return nil, nil, 0, err
+	if t, err = read(); err != nil {
+		return t, 0, err
 	}
-	second, still := l.lacks(rows, accounts)
-	return rows, accounts, max(0, first-second) + max(0, half-still), nil
+	return t, max(0, first-missing()), nil
 }
 
 // compareLog reads the binary logs that the server has closed since the last time: it begins a new one at

@@ -214,16 +214,16 @@ func (s *side) check(l *ledger) {
 		s.t.Fatal(err)
 	}
 	defer conn.Close()
-	rows, accounts, err := read(s.t.Context(), conn)
+	there, err := read(s.t.Context(), conn)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found, _ := l.check(rows, accounts)
+	found, _ := l.check(there)
 	s.t.Logf("%d acknowledged, %d lost, %d more are there, damage %+v", l.acknowledged(), found.Lost, found.Kept, found.Damage)
 	if found.Lost > 0 {
 		for i, p := range l.pages {
 			most := int64(0)
-			for _, r := range rows {
+			for _, r := range there.rows {
 				if r.writer == i+1 {
 					most = max(most, r.seq)
 				}

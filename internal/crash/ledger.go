@@ -25,6 +25,12 @@ type account struct {
 	balance      int64
 }
 
+// tables are the ledger's, as a server has them at one moment.
+type tables struct {
+	rows     []ledgerRow
+	accounts []account
+}
+
 // ledgerKey names a transaction.
 type ledgerKey struct {
 	writer int
@@ -125,41 +131,15 @@ func (l *ledger) at(moment int64) *ledger {
 	return past
 }
 
-// lacks counts what was acknowledged and is not in the tables, and the accounts that disagree with their rows. Nothing is
-// remembered, as check does.
-func (l *ledger) lacks(rows []ledgerRow, accounts []account) (lost, half int64) {
+// look is check, and remembers nothing.
+func (l *ledger) look(t tables) result.Kill {
 	same := newLedger(l.seed, len(l.pages))
 	for i, p := range l.pages {
 		p.gone = maps.Clone(p.gone)
 		same.pages[i] = p
 	}
-	k, _ := same.check(rows, accounts)
-	return k.Lost, k.Damage.Half
-}
-
-// named says how many acknowledged transactions of each writer are not in the tables, and which accounts are not what their
-// rows come to. "" where there are none.
-func (l *ledger) named(rows []ledgerRow, accounts []account) string {
-	there := map[ledgerKey]bool{}
-	for _, r := range rows {
-		there[ledgerKey{r.writer, r.seq}] = true
-	}
-	var list []string
-	for i, p := range l.pages {
-		first, n := int64(0), 0
-		for seq := int64(1); seq <= p.acked; seq++ {
-			if there[ledgerKey{i + 1, seq}] || p.gone[seq] {
-				continue
-			}
-			if n++; n == 1 {
-				first = seq
-			}
-		}
-		if n > 0 {
-			list = append(list, fmt.Sprintf("%d of writer %d (%d acknowledged, %d sent), the first its transaction %d", n, i+1, p.acked, p.sent, first))
-		}
-	}
-	return strings.Join(append(list, disagree(l.come(rows), accounts)...), "; ")
+	k, _ := same.check(t)
+	return k
 }
 
 // come returns what the rows whose COMMIT was sent come to, for each writer.
@@ -190,15 +170,15 @@ func (l *ledger) acknowledged() (n int64) {
 	return n
 }
 
-// check holds what is in the tables against what was written down, and remembers what is gone. Lost, Kept and
-// Damage of the kill are filled in. fresh are the transactions of this round that are there.
-func (l *ledger) check(rows []ledgerRow, accounts []account) (k result.Kill, fresh map[ledgerKey]bool) {
+// check holds what is in the tables against what was written down, and remembers what is gone. Lost, Kept, Damage and
+// Missing of the kill are filled in. fresh are the transactions of this round that are there.
+func (l *ledger) check(t tables) (k result.Kill, fresh map[ledgerKey]bool) {
 	there := make([]map[int64]bool, len(l.pages))
 	for i := range there {
 		there[i] = map[int64]bool{}
 	}
 	fresh = map[ledgerKey]bool{}
-	for _, r := range rows {
+	for _, r := range t.rows {
 		if !l.known(r) {
 			k.Damage.Uncommitted++
 			continue
@@ -213,10 +193,16 @@ func (l *ledger) check(rows []ledgerRow, accounts []account) (k result.Kill, fre
 			fresh[ledgerKey{r.writer, r.seq}] = true
 		}
 	}
+	var missing []string
 	for i := range l.pages {
-		k.Lost += l.pages[i].miss(there[i])
+		p := &l.pages[i]
+		if lost := p.miss(there[i]); len(lost) > 0 {
+			k.Lost += int64(len(lost))
+			missing = append(missing, fmt.Sprintf("%d of writer %d's %d acknowledged transactions, from its %d on", len(lost), i+1, p.acked, lost[0]))
+		}
 	}
-	k.Damage.Half = int64(len(disagree(l.come(rows), accounts)))
+	half := disagree(l.come(t.rows), t.accounts)
+	k.Damage.Half, k.Missing = int64(len(half)), strings.Join(append(missing, half...), "; ")
 	return k, fresh
 }
 
@@ -231,14 +217,16 @@ func (l *ledger) known(r ledgerRow) bool {
 	return r.writer >= 1 && r.writer <= len(l.pages) && r.seq >= 1 && r.seq <= l.pages[r.writer-1].sent
 }
 
-// miss remembers what is not there, and counts what of it was acknowledged.
-func (p *writerPage) miss(there map[int64]bool) (lost int64) {
+// miss remembers what is not there, and lists what of it was acknowledged.
+func (p *writerPage) miss(there map[int64]bool) (lost []int64) {
 	for seq := int64(1); seq <= p.sent; seq++ {
 		if there[seq] || p.gone[seq] {
 			continue
 		}
 		p.gone[seq] = true
-		count(&lost, seq <= p.acked)
+		if seq <= p.acked {
+			lost = append(lost, seq)
+		}
 	}
 	return lost
 }
@@ -253,12 +241,13 @@ func disagree(sums, accounts []account) (list []string) {
 		}
 		found[a.writer-1]++
 		if sum := sums[a.writer-1]; a.transactions != sum.transactions || a.balance != sum.balance {
-			list = append(list, fmt.Sprintf("the account of writer %d has %d transactions and %d, its rows are %d and come to %d", a.writer, a.transactions, a.balance, sum.transactions, sum.balance))
+			list = append(list, fmt.Sprintf("writer %d's account says %d transactions, sum %d; its rows are %d, sum %d",
+				a.writer, a.transactions, a.balance, sum.transactions, sum.balance))
 		}
 	}
 	for i, times := range found {
 		if times != 1 {
-			list = append(list, fmt.Sprintf("the account of writer %d is there %d times", i+1, times))
+			list = append(list, fmt.Sprintf("writer %d has %d accounts", i+1, times))
 		}
 	}
 	return list

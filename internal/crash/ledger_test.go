@@ -1,8 +1,8 @@
 package crash
 
 import (
+	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 
 	"david/internal/result"
@@ -54,18 +54,15 @@ func TestSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, looks := book(), c.looks
-			rows, accounts, late, err := settled(t.Context(), l, func() ([]ledgerRow, []account, error) {
+			there, late, err := settled(t.Context(), l, func() (tables, error) {
 				next := looks[0]
 				looks = looks[1:]
-				return next, accounts(next), nil
+				return tables{next, accounts(next)}, nil
 			})
 			if err != nil || late != c.late || len(looks) != 0 {
 				t.Fatalf("late %d, want %d, looks left %d, %v", late, c.late, len(looks), err)
 			}
-			if named := l.named(rows, accounts); (named != "") != (c.lost > 0) || c.lost > 0 && !strings.Contains(named, "of writer 2 (2 acknowledged, 2 sent), the first its transaction") {
-				t.Errorf("named %q", named)
-			}
-			if k, _ := l.check(rows, accounts); k.Lost != c.lost || k.Damage.Returned != 0 {
+			if k, _ := l.check(there); k.Lost != c.lost || k.Damage.Returned != 0 {
 				t.Errorf("%+v, want %d lost", k, c.lost)
 			}
 		})
@@ -75,40 +72,36 @@ func TestSettled(t *testing.T) {
 // TestSettledHalf: half of a transaction that is whole at the second look is told.
 func TestSettledHalf(t *testing.T) {
 	looks := [][]account{accounts(whole())[:1], accounts(whole())}
-	_, _, late, err := settled(t.Context(), book(), func() ([]ledgerRow, []account, error) {
+	_, late, err := settled(t.Context(), book(), func() (tables, error) {
 		next := looks[0]
 		looks = looks[1:]
-		return whole(), next, nil
+		return tables{whole(), next}, nil
 	})
 	if err != nil || late != 1 || len(looks) != 0 {
 		t.Errorf("late %d, looks left %d, %v", late, len(looks), err)
 	}
 }
 
-// TestNamed: what check counts as wrong has a name, and nothing else has one.
-func TestNamed(t *testing.T) {
+// TestMissing: what is counted as lost or as half a transaction is named, and nothing else.
+func TestMissing(t *testing.T) {
 	unsent := append(whole(), rows(ledgerKey{2, 3})...)
+	both := accounts(whole())
 	for name, c := range map[string]struct {
-		rows     []ledgerRow
-		accounts []account
-		want     string
+		there tables
+		want  string
 	}{
-		"all is right":            {whole(), accounts(whole()), ""},
-		"two are lost":            {whole()[1:4], accounts(whole()[1:4]), "1 of writer 1 (3 acknowledged, 4 sent), the first its transaction 1; 1 of writer 2 (2 acknowledged, 2 sent), the first its transaction 2"},
-		"an account is gone":      {whole(), accounts(whole())[:1], "the account of writer 2 is there 0 times"},
-		"one is there twice":      {whole(), append(accounts(whole()), accounts(whole())[1]), "the account of writer 2 is there 2 times"},
-		"one is nobody's":         {whole(), append(accounts(whole()), account{writer: 7}), "an account of writer 7, who is none"},
-		"an unsent row counts":    {unsent, accounts(unsent), "the account of writer 2 has 3 transactions"},
-		"an unsent row does not":  {unsent, accounts(whole()), ""},
-		"a balance is not theirs": {whole(), []account{accounts(whole())[0], {2, 2, 0}}, "the account of writer 2 has 2 transactions and 0"},
+		"all is right":           {tables{whole(), both}, ""},
+		"two are lost":           {tables{whole()[1:4], accounts(whole()[1:4])}, "1 of writer 1's 3 acknowledged transactions, from its 1 on; 1 of writer 2's 2 acknowledged transactions, from its 2 on"},
+		"an account is gone":     {tables{whole(), both[:1]}, "writer 2 has 0 accounts"},
+		"one is there twice":     {tables{whole(), append(both[:2:2], both[1])}, "writer 2 has 2 accounts"},
+		"one is nobody's":        {tables{whole(), append(both[:2:2], account{writer: 7})}, "an account of writer 7, who is none"},
+		"an unsent row does not": {tables{unsent, both}, ""},
+		"a sum is another":       {tables{rows(ledgerKey{1, 1}), []account{{1, 2, 5}, {writer: 2}}}, fmt.Sprintf("2 of writer 1's 3 acknowledged transactions, from its 2 on; 2 of writer 2's 2 acknowledged transactions, from its 1 on; writer 1's account says 2 transactions, sum 5; its rows are 1, sum %d", rows(ledgerKey{1, 1})[0].amount)},
 	} {
 		l := book()
-		got := l.named(c.rows, c.accounts)
-		if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-		if k, _ := l.check(c.rows, c.accounts); (k.Lost > 0 || k.Damage.Half > 0) != (got != "") {
-			t.Errorf("%s: %+v, and %q", name, k, got)
+		k, _ := l.check(c.there)
+		if k.Missing != c.want || (k.Lost > 0 || k.Damage.Half > 0) != (k.Missing != "") {
+			t.Errorf("%s: %q, want %q; %+v", name, k.Missing, c.want, k)
 		}
 	}
 }
@@ -132,7 +125,8 @@ func TestCheck(t *testing.T) {
 		"one is altered":            {altered, result.Kill{Damage: result.Damage{Altered: 1}}},
 		"one has another's payload": {swapped, result.Kill{Damage: result.Damage{Altered: 1}}},
 	} {
-		if got, _ := book().check(c.rows, accounts(c.rows)); !reflect.DeepEqual(got, c.want) {
+		got, _ := book().check(tables{c.rows, accounts(c.rows)})
+		if got.Missing = ""; !reflect.DeepEqual(got, c.want) { // TestMissing has it
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -155,7 +149,7 @@ func TestAccounts(t *testing.T) {
 		"one of nobody":           {append(accounts(whole()), account{writer: 3}), 1},
 		"none has ever had a sum": {[]account{{writer: 1}, {writer: 2}}, 2},
 	} {
-		if got, _ := book().check(whole(), c.accounts); got.Damage.Half != c.want || got.Lost != 0 {
+		if got, _ := book().check(tables{whole(), c.accounts}); got.Damage.Half != c.want || got.Lost != 0 {
 			t.Errorf("%s: %+v, want %d halves", name, got, c.want)
 		}
 	}
@@ -166,7 +160,7 @@ func TestAccounts(t *testing.T) {
 func TestRounds(t *testing.T) {
 	l := book()
 	survived := append(whole()[:4:4], rows(ledgerKey{1, 4})...) // {2, 2} is lost, {1, 4} was kept unacknowledged
-	if k, fresh := l.check(survived, accounts(survived)); k.Lost != 1 || k.Kept != 1 || len(fresh) != 5 {
+	if k, fresh := l.check(tables{survived, accounts(survived)}); k.Lost != 1 || k.Kept != 1 || len(fresh) != 5 {
 		t.Errorf("first round: %+v, %d fresh", k, len(fresh))
 	}
 	l.begin()
@@ -175,13 +169,13 @@ func TestRounds(t *testing.T) {
 		t.Errorf("%d acknowledged, want 1", n)
 	}
 	more := append(survived[:len(survived):len(survived)], rows(ledgerKey{1, 5})...)
-	if k, fresh := l.check(more, accounts(more)); !reflect.DeepEqual(k, result.Kill{}) || len(fresh) != 1 || !fresh[ledgerKey{1, 5}] {
+	if k, fresh := l.check(tables{more, accounts(more)}); !reflect.DeepEqual(k, result.Kill{}) || len(fresh) != 1 || !fresh[ledgerKey{1, 5}] {
 		t.Errorf("second round: %+v, fresh %v", k, fresh)
 	}
 	l.begin()
 	fewer := append(more[:4:4], rows(ledgerKey{1, 5}, ledgerKey{2, 2})...) // {1, 4} must stay now, and {2, 2} is back from the dead
-	want := result.Kill{Lost: 1, Damage: result.Damage{Returned: 1}}
-	if k, _ := l.check(fewer, accounts(fewer)); !reflect.DeepEqual(k, want) {
+	want := result.Kill{Lost: 1, Damage: result.Damage{Returned: 1}, Missing: "1 of writer 1's 5 acknowledged transactions, from its 4 on"}
+	if k, _ := l.check(tables{fewer, accounts(fewer)}); !reflect.DeepEqual(k, want) {
 		t.Errorf("third round: %+v, want %+v", k, want)
 	}
 }
@@ -191,11 +185,11 @@ func TestRounds(t *testing.T) {
 func TestKeptMustStay(t *testing.T) {
 	l := book()
 	kept := append(whole(), rows(ledgerKey{1, 4})...)
-	if k, _ := l.check(kept, accounts(kept)); k.Kept != 1 || k.Lost != 0 {
+	if k, _ := l.check(tables{kept, accounts(kept)}); k.Kept != 1 || k.Lost != 0 {
 		t.Fatalf("first round: %+v", k)
 	}
 	l.begin()
-	if k, _ := l.check(whole(), accounts(whole())); k.Lost != 1 {
+	if k, _ := l.check(tables{whole(), accounts(whole())}); k.Lost != 1 {
 		t.Errorf("second round: %+v", k)
 	}
 }

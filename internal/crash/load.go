@@ -186,13 +186,13 @@ func died(s *sandbox.Server, err error) error {
 }
 
 // read returns what the tables hold at one moment.
-func read(ctx context.Context, conn *mysqld.Single) (rows []ledgerRow, accounts []account, err error) {
+func read(ctx context.Context, conn *mysqld.Single) (t tables, err error) {
 	for _, statement := range []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", // whatever the server's default: of the others none keeps a snapshot
 		"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 	} {
 		if err := conn.Exec(ctx, statement); err != nil {
-			return nil, nil, err
+			return t, err
 		}
 	}
 	defer func() {
@@ -202,26 +202,26 @@ func read(ctx context.Context, conn *mysqld.Single) (rows []ledgerRow, accounts 
 	}()
 	texts, err := conn.Rows(ctx, 4, "SELECT writer, seq, amount, payload FROM "+database+".entry")
 	if err != nil {
-		return nil, nil, err
+		return t, err
 	}
-	for _, t := range texts {
-		n, err := integers(t[:3])
+	for _, text := range texts {
+		n, err := integers(text[:3])
 		if err != nil {
-			return nil, nil, err
+			return t, err
 		}
-		rows = append(rows, ledgerRow{int(n[0]), n[1], n[2], t[3]})
+		t.rows = append(t.rows, ledgerRow{int(n[0]), n[1], n[2], text[3]})
 	}
 	if texts, err = conn.Rows(ctx, 3, "SELECT writer, transactions, balance FROM "+database+".account"); err != nil {
-		return nil, nil, err
+		return t, err
 	}
-	for _, t := range texts {
-		n, err := integers(t)
+	for _, text := range texts {
+		n, err := integers(text)
 		if err != nil {
-			return nil, nil, err
+			return t, err
 		}
-		accounts = append(accounts, account{int(n[0]), n[1], n[2]})
+		t.accounts = append(t.accounts, account{int(n[0]), n[1], n[2]})
 	}
-	return rows, accounts, nil
+	return t, nil
 }
 
 func integers(texts []string) (list []int64, err error) {

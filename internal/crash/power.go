@@ -162,9 +162,11 @@ func (r *powerRun) cuts(ctx context.Context) (c result.CrashTest, err error) {
 		spent += took
 		if bad(k) && again > 0 && r.affords(took) {
 			again--
-			if err := r.again(ctx, cut, log.Records[:cut.At], k.Cut); ctx.Err() != nil {
-				return c, err
-			} else if err != nil { // what was found stays
+			err := r.again(ctx, cut, log.Records[:cut.At], k.Cut)
+			if ctx.Err() != nil {
+				return c, ctx.Err()
+			}
+			if err != nil { // what was found stays
 				k.Cut.AgainFailed = cmp.Or(r.mishap(err), err).Error()
 			}
 		}

@@ -74,7 +74,7 @@ func TestLedgerAt(t *testing.T) {
 		}
 	}
 	past := l.at(40)
-	k, _ := past.check([]ledgerRow{written(1, ledgerKey{1, 1}), written(1, ledgerKey{1, 3})}, []account{{1, 0, 0}, {2, 0, 0}})
+	k, _ := past.check(tables{[]ledgerRow{written(1, ledgerKey{1, 1}), written(1, ledgerKey{1, 3})}, []account{{1, 0, 0}, {2, 0, 0}}})
 	if k.Lost != 1 || k.Damage.Uncommitted != 1 {
 		t.Errorf("%+v: want the second lost, and the third never committed by then", k)
 	}

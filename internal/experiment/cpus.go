@@ -6,27 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// cpusIn reads CPUs' numbers, as in 0,2; none of "".
-func cpusIn(numbers string) (list []int, err error) {
-	if numbers == "" {
-		return nil, nil
-	}
-	for number := range strings.SplitSeq(numbers, ",") {
-		cpu, err := strconv.Atoi(number)
-		if err != nil || cpu < 0 {
-			return nil, fmt.Errorf("%q are no CPUs' numbers", numbers)
-		}
-		list = append(list, cpu)
-	}
-	return list, nil
-}
-
-// setOf makes a set of them; of none it is otherwise.
+// setOf makes a set of CPUs; of none it is otherwise.
 func setOf(cpus []int, otherwise unix.CPUSet) (set unix.CPUSet) {
 	if len(cpus) == 0 {
 		return otherwise

@@ -15,20 +15,6 @@ import (
 	"david/internal/rules"
 )
 
-func TestCPUsIn(t *testing.T) {
-	if got, err := cpusIn("0,65"); err != nil || !slices.Equal(got, []int{0, 65}) {
-		t.Errorf("%v, %v", got, err)
-	}
-	if got, err := cpusIn(""); err != nil || got != nil {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, bad := range []string{"x", "-1", "0,", "0-1"} {
-		if _, err := cpusIn(bad); err == nil {
-			t.Errorf("%q is taken", bad)
-		}
-	}
-}
-
 // TestApart: an arm has server and client run where its path says while it is loaded, and no other arm has.
 func TestApart(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -54,8 +40,8 @@ func TestApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		paths[1+i] = p
-		client, clientErr := cpusIn(p.ClientCPUs)
-		server, serverErr := cpusIn(p.ServerCPUs)
+		client, clientErr := p.ClientCPUs.Numbers()
+		server, serverErr := p.ServerCPUs.Numbers()
 		if clientErr != nil || serverErr != nil {
 			t.Fatal(clientErr, serverErr)
 		}

@@ -62,9 +62,9 @@ func (s *pathSession) settle() (err error) {
 			return err
 		}
 	}
-	servers, err := cpusIn(s.path.ServerCPUs)
+	servers, err := s.path.ServerCPUs.Numbers()
 	if err == nil {
-		s.client, err = cpusIn(s.path.ClientCPUs)
+		s.client, err = s.path.ClientCPUs.Numbers()
 	}
 	s.server = setOf(servers, s.target.cpus)
 	return err

@@ -110,7 +110,7 @@ func (t dividedTrial) blameQueue(c blame, amount float64, own Cause) {
 // each has its own it is the machine's as well, which they then never fill by waiting for one another.
 func (t dividedTrial) sharedCPUs() float64 {
 	if p := t.Arm.Path; p.ServerCPUs != "" && p.ServerCPUs == p.ClientCPUs {
-		return float64(t.Arm.Path.ServersCPUs())
+		return float64(p.ServerCPUs.Len())
 	}
 	return t.Host.CPU.Usable
 }

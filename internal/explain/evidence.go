@@ -106,9 +106,9 @@ func (t dividedTrial) usable(counter string) float64 {
 	n := 0
 	switch counter {
 	case "server.cpu_cores":
-		n = t.Arm.Path.ServersCPUs()
+		n = t.Arm.Path.ServerCPUs.Len()
 	case "client.cpu_cores":
-		n = t.Arm.Path.ClientsCPUs()
+		n = t.Arm.Path.ClientCPUs.Len()
 	}
 	if n == 0 {
 		return t.Host.CPU.Usable

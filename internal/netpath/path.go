@@ -49,7 +49,7 @@ func AllKinds() []string {
 
 // Where client and server run, of cpus=.
 const (
-	Apart    = "apart"    // on half of the CPUs each
+	Apart    = "apart"    // on half of the cores each
 	Together = "together" // both on the half that the server has then
 )
 

@@ -61,7 +61,7 @@ func coreOf(cpu int) core {
 }
 
 // halves splits CPUs between two, by cores where there are several.
-func halves(all []int, of func(cpu int) core) (first, second string) {
+func halves(all []int, of func(cpu int) core) (first, second result.CPUList) {
 	threads := map[core][]int{}
 	var cores []core
 	for _, cpu := range all {
@@ -88,14 +88,5 @@ func halves(all []int, of func(cpu int) core) (first, second string) {
 			}
 		}
 	}
-	return numbers(sorted[:n]), numbers(sorted[n:])
-}
-
-// numbers writes CPUs as 0,2.
-func numbers(cpus []int) string {
-	var texts []string
-	for _, cpu := range slices.Sorted(slices.Values(cpus)) {
-		texts = append(texts, strconv.Itoa(cpu))
-	}
-	return strings.Join(texts, ",")
+	return result.CPUsOf(sorted[:n]), result.CPUsOf(sorted[n:])
 }

@@ -18,7 +18,7 @@ func TestPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		all            []int
 		of             func(int) core
-		client, server string
+		client, server result.CPUList
 	}{
 		"threads are numbered after all cores": {eight, siblings, "0,1,4,5", "2,3,6,7"},
 		"packages are numbered in turn":        {eight, packages, "0,2,4,6", "1,3,5,7"},
@@ -33,7 +33,7 @@ func TestPlace(t *testing.T) {
 		}
 	}
 	both, err := place(result.Path{Kind: Host, CPUs: Together}, eight, siblings)
-	if err != nil || both.ClientCPUs != "2,3,6,7" || both.ServerCPUs != both.ClientCPUs || both.ServersCPUs() != 4 {
+	if err != nil || both.ClientCPUs != "2,3,6,7" || both.ServerCPUs != both.ClientCPUs || both.ServerCPUs.Len() != 4 {
 		t.Errorf("%+v, %v", both, err)
 	}
 	if _, err := place(apart, []int{3}, alone); !errors.Is(err, ErrInput) {

@@ -40,12 +40,15 @@ const mostBad = 5
 
 // badRounds tells of the first rounds after which something was wrong.
 func (b *terminal) badRounds(c result.CrashTest) {
-	told, missed := 0, c.Missed()
+	told := 0
 	for i, k := range c.Rounds {
-		if c.Kept(k) && k.Late == 0 || told == mostBad {
+		if c.Kept(k) && k.Late == 0 {
 			continue
 		}
-		if told++; told == 1 {
+		if told++; told > mostBad {
+			continue
+		}
+		if told == 1 {
 			b.WriteString("\n")
 		}
 		line := KillLine(i+1, c.Kills, k)
@@ -54,8 +57,8 @@ func (b *terminal) badRounds(c result.CrashTest) {
 		}
 		b.paragraph(line)
 	}
-	if missed > told {
-		b.paragraph(fmt.Sprintf("and %d more, in the record", missed-told))
+	if told > mostBad {
+		b.paragraph(fmt.Sprintf("and %d more, in the record", told-mostBad))
 	}
 }
 

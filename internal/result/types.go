@@ -13,6 +13,8 @@ package result
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -262,24 +264,46 @@ type Path struct {
 	Compressed bool `json:"compressed,omitempty"`
 	// CPUs is apart where client and server have half of the CPUs each, together where they share the server's half; "": they
 	// run wherever the kernel has them run. ClientCPUs and ServerCPUs are the CPUs' numbers, as in 0,2.
-	CPUs       string `json:"cpus,omitempty"`
-	ClientCPUs string `json:"client_cpus,omitempty"`
-	ServerCPUs string `json:"server_cpus,omitempty"`
+	CPUs       string  `json:"cpus,omitempty"`
+	ClientCPUs CPUList `json:"client_cpus,omitempty"`
+	ServerCPUs CPUList `json:"server_cpus,omitempty"`
 	// Delay is how long each packet is held back, microseconds, to stand in for a distance.
 	Delay int64 `json:"delay_us,omitempty"`
 }
 
-// ServersCPUs and ClientsCPUs count the CPUs that a path gives to each; 0: all there are.
-func (p Path) ServersCPUs() int { return listed(p.ServerCPUs) }
+// CPUList has the numbers of CPUs, as in 0,2: text, so that paths can be compared. "" has none.
+type CPUList string
 
-// ClientsCPUs counts those of the client.
-func (p Path) ClientsCPUs() int { return listed(p.ClientCPUs) }
+// CPUsOf lists CPUs in the order of their numbers.
+func CPUsOf(cpus []int) CPUList {
+	var texts []string
+	for _, cpu := range slices.Sorted(slices.Values(cpus)) {
+		texts = append(texts, strconv.Itoa(cpu))
+	}
+	return CPUList(strings.Join(texts, ","))
+}
 
-func listed(numbers string) int {
-	if numbers == "" {
+// Numbers returns them; an error where the list is none that CPUsOf has made.
+func (l CPUList) Numbers() (cpus []int, err error) {
+	if l == "" {
+		return nil, nil
+	}
+	for text := range strings.SplitSeq(string(l), ",") {
+		cpu, err := strconv.Atoi(text)
+		if err != nil || cpu < 0 {
+			return nil, fmt.Errorf("%q are no CPUs' numbers", string(l))
+		}
+		cpus = append(cpus, cpu)
+	}
+	return cpus, nil
+}
+
+// Len is how many there are.
+func (l CPUList) Len() int {
+	if l == "" {
 		return 0
 	}
-	return 1 + strings.Count(numbers, ",")
+	return 1 + strings.Count(string(l), ",")
 }
 
 // PathBalancer is the kind of a path that goes by a balancer on the client's node.
