@@ -11,55 +11,36 @@ import (
 	"david/internal/result"
 )
 
-// teller begins the names of the pods that tell what a node does.
-const teller = "node-"
+// tellerName is the pod that tells what the server's node does.
+const tellerName = "node"
 
-// teller is a pod that tells what the server's node does: its /proc/stat, which any pod sees. It asks for no CPU and has no rights. There is
-// one in each kind of network, as pods of one need not reach the other.
-func (r Request) teller(n Network) *corev1.Pod {
-	pod := r.pod(teller+n.kind(), r.serverNode, Network{Host: n.Host, BestEffort: true}, clientUser, corev1.Container{Image: r.ClientImage, Args: []string{"network", "node"}})
+// teller is that pod: it tells the node's /proc/stat, which any pod sees. It asks for no CPU and has no rights. It is in its node's network, which
+// nodes and pods reach: in the pod network there may be room for the server alone, as host-device has one link to hand over.
+func (r Request) teller() *corev1.Pod {
+	pod := r.pod(tellerName, r.serverNode, Network{Host: true, BestEffort: true}, clientUser, corev1.Container{Image: r.ClientImage, Args: []string{"network", "node"}})
 	mount(pod, "tmp", "/tmp", "")
 	return pod
 }
 
-// kind names the network that a network's pods are in.
-func (n Network) kind() string {
-	if n.Host {
-		return "host"
-	}
-	return pods
-}
-
-// tell starts them.
-func (r *Request) tell(ctx context.Context) error {
+// tell starts it.
+func (r Request) tell(ctx context.Context) error {
 	if r.Probes == 0 { // nothing is predicted
 		return nil
 	}
-	r.nodes = map[string]string{}
-	for _, n := range r.Networks {
-		if _, there := r.nodes[n.kind()]; there {
-			continue
-		}
-		r.nodes[n.kind()] = ""
-		if err := r.Cluster.Create(ctx, r.run, r.teller(n)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.Cluster.Create(ctx, r.run, r.teller())
 }
 
-// told waits until they are there.
+// told waits until it is there.
 func (r *Request) told(ctx context.Context) error {
-	for kind := range r.nodes {
-		name := teller + kind
-		r.Say("waiting for pod " + name + " to be ready")
-		pod, err := r.Cluster.WaitPod(ctx, r.namespace, name)
-		if err != nil {
-			return err
-		}
-		r.nodes[kind] = pod.Status.PodIP
+	if r.Probes == 0 {
+		return nil
 	}
-	return nil
+	r.Say("waiting for pod " + tellerName + " to be ready")
+	pod, err := r.Cluster.WaitPod(ctx, r.namespace, tellerName)
+	if err == nil {
+		r.node = pod.Status.PodIP
+	}
+	return err
 }
 
 // rest sums up what the nodes did between the ping-pongs, when nobody loaded them: medians.
@@ -102,8 +83,8 @@ func restText(n result.Nodes) string {
 // trial is the request of a trial in a network, which is told where the server's node tells what it does.
 func (r Request) trial(s podrun.Server, n Network) podrun.Request {
 	args := r.Args
-	if at := r.nodes[n.kind()]; at != "" {
-		args = append(args[:len(args):len(args)], "--node="+at)
+	if r.node != "" {
+		args = append(args[:len(args):len(args)], "--node="+r.node)
 	}
 	return r.client(s, n, args)
 }

@@ -58,7 +58,7 @@ type Request struct {
 	run                               kube.Run
 	jobs                              *int // made so far
 	balancers                         []*corev1.Pod
-	nodes                             map[string]string // where the server's node tells what it does, by the kind of network; nil: nowhere
+	node                              string // where the server's node tells what it does; "": nowhere
 }
 
 // clientMemory is what a client has: sysbench with some hundred threads needs less.

@@ -179,18 +179,19 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestTold: who tells of the server's node asks for nothing, is in the network of who asks, and a trial is told where it is; what nodes
+// TestTold: who tells of the server's node asks for nothing, takes no place in the pod network, and a trial is told where it is; what nodes
 // did without the load is told of one machine or of both.
 func TestTold(t *testing.T) {
 	r := Request{Kind: "network", ClientImage: "david", CPU: resource.MustParse("2"), Memory: 1 << 30, namespace: "ns", serverNode: "a", Args: []string{"bench"}, jobs: new(int),
-		Cluster: &kube.Cluster{}, Experiment: result.Experiment{Workloads: []result.Workload{{}}}, nodes: map[string]string{pods: "10.1.2.3"}}
-	for _, n := range []Network{{Name: "host", Host: true}, {Name: "balancer", Way: Balancer}} {
-		pod := r.teller(n)
-		if c := pod.Spec.Containers[0]; pod.Spec.HostNetwork != n.Host || pod.Name != "node-"+n.kind() || pod.Spec.HostPID || len(c.Resources.Limits)+len(c.Resources.Requests) > 0 {
-			t.Errorf("%s: %+v", n.Name, pod)
-		}
-		if got := strings.Join(r.trial(podrun.Server{}, n).Args, " "); (got == "bench --node=10.1.2.3") == n.Host {
-			t.Errorf("%s: %s", n.Name, got)
+		Cluster: &kube.Cluster{}, Experiment: result.Experiment{Workloads: []result.Workload{{}}}}
+	pod := r.teller()
+	if c := pod.Spec.Containers[0]; !pod.Spec.HostNetwork || pod.Spec.HostPID || len(c.Resources.Limits)+len(c.Resources.Requests) > 0 {
+		t.Errorf("%+v", pod)
+	}
+	for node, want := range map[string]string{"": "bench", "10.1.2.3": "bench --node=10.1.2.3"} {
+		r.node = node
+		if got := strings.Join(r.trial(podrun.Server{}, Network{}).Args, " "); got != want {
+			t.Errorf("%q: %s", node, got)
 		}
 	}
 	nodes := *rest([]result.Nodes{{Near: result.NodeFacts{CPUs: 2, Idle: 9}}, {Near: result.NodeFacts{CPUs: 2, Idle: 0.01}}, {Near: result.NodeFacts{CPUs: 2, Idle: 0.123}}})

@@ -37,6 +37,7 @@ func unshared(t *testing.T) {
 // would have to go.
 func TestFault(t *testing.T) {
 	unshared(t)
+	go built() // the next tests ask for it; a cluster that starts and ends mostly waits
 	for _, test := range []struct {
 		name   string
 		guard  bool

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// TestResultsStudyP3 repeats study P3 whole between two nodes, whose pods have a veth pair each or are joined by kube-router or by Flannel in either of two ways,
-// and its remark on Best Effort: four hours. Both nodes are this machine, which it says.
+// TestResultsStudyP3 repeats study P3 whole between two nodes, whose pods have a veth pair each, or a link of the node's, or are joined by kube-router or by Flannel in either of two ways,
+// and its remark on Best Effort: five hours. Both nodes are this machine, which it says.
 func TestResultsStudyP3(t *testing.T) {
 	home := t.TempDir() // one for all: each network is a row of the last table
-	for _, network := range []string{"ptp", "kube-router", "flannel-vxlan", "flannel-hostgw"} {
+	for _, network := range []string{"ptp", "kube-router", "host-device", "flannel-vxlan", "flannel-hostgw"} {
 		t.Run(network, func(t *testing.T) {
 			a := twoNodes(t, network)
 			a.home = home

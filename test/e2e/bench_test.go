@@ -30,7 +30,7 @@ var small = []string{"--tables=2", "--table-size=1000", "--threads=2", "--time=4
 // makes in the cluster is gone after each.
 func TestBenchPod(t *testing.T) {
 	c := need(t)
-	b := bench{cluster: c, ns: c.namespace(t), david: c.david(t), home: t.TempDir(), kubeconfig: c.facts.Kubeconfig}
+	b := bench{cluster: c, ns: c.namespace(t), david: david(t), home: t.TempDir(), kubeconfig: c.facts.Kubeconfig}
 	b.davidImage(t)
 	c.apply(t, b.ns, server(c.image(t, "mariadb")))
 	c.wait(t, b.ns, "jsonpath={.status.readyReplicas}=1", "statefulset/db", 3*time.Minute)
@@ -44,14 +44,14 @@ func TestBenchPod(t *testing.T) {
 	}
 }
 
-// davidImage makes the image of that david and puts it on the node.
+// davidImage puts the image of that david on the node.
 func (b bench) davidImage(t *testing.T) {
 	t.Helper()
-	tar := filepath.Join(b.work, "david.tar")
-	if err := davidTar(b.david, tar); err != nil {
+	image, err := built()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.cluster.run("load", "--dir", b.dir, tar); err != nil {
+	if _, err := b.cluster.run("load", "--dir", b.dir, image.tar); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -79,7 +79,7 @@ func (c *cluster) deploy(t *testing.T, name, lines string, flags ...string) (ns 
 		t.Fatal(err)
 	}
 	args := append([]string{"manifest", "--cnf", cnf, "--name", name, "--namespace", ns, "--cpus", "1", "--memory", "1Gi", "--size", "2Gi", "--out", out}, flags...)
-	cmd := exec.Command(c.david(t), args...)
+	cmd := exec.Command(david(t), args...)
 	cmd.Env = append(os.Environ(), "DAVID_HOME="+filepath.Join(work, "david"))
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("david %s: %v\n%s", strings.Join(args, " "), err, said)

@@ -18,6 +18,11 @@ import (
 var shared = &cluster{dir: clusterDir()}
 
 func TestMain(m *testing.M) {
+	var err error
+	if builds, err = os.MkdirTemp("", "david-e2e-built-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -25,9 +30,11 @@ func TestMain(m *testing.M) {
 		if err := shared.end(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
+		os.RemoveAll(builds)
 		os.Exit(130)
 	}()
 	code := m.Run()
+	os.RemoveAll(builds)
 	if err := shared.end(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

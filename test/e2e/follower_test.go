@@ -68,7 +68,7 @@ func (x following) sql(pod, query string) string {
 // david runs david follower, which ends as expected, and returns what it printed.
 func (x following) david(code int, args ...string) string {
 	x.t.Helper()
-	cmd := exec.Command(x.c.david(x.t), append([]string{"follower", args[0], args[1], "--pod", x.ns + "/db-0", "--start-timeout", "5m"}, args[2:]...)...)
+	cmd := exec.Command(david(x.t), append([]string{"follower", args[0], args[1], "--pod", x.ns + "/db-0", "--start-timeout", "5m"}, args[2:]...)...)
 	cmd.Env = append(os.Environ(), "DAVID_HOME="+filepath.Join(x.home, "david"), "KUBECONFIG="+x.c.facts.Kubeconfig)
 	var complaints strings.Builder
 	cmd.Stderr = &complaints

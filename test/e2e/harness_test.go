@@ -260,40 +260,33 @@ func namespaceName(t *testing.T) string {
 	return strings.Trim(notDNS.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
 }
 
-// david is the program under test, built once.
-func (c *cluster) david(t *testing.T) string {
+// builds is a folder of this test binary's, which TestMain makes and removes.
+var builds string
+
+// built are the program under test and its image, made once, by the first who asks.
+var built = sync.OnceValues(func() (b struct{ david, tar string }, err error) {
+	b.david, b.tar = filepath.Join(builds, "david"), filepath.Join(builds, "david.tar")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", b.david, "./cmd/david") // as the Makefile does, so that it finds its cache
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return b, fmt.Errorf("cannot build david: %w\n%s", err, out)
+	}
+	cmd = exec.Command("go", "run", "./david", "--david", b.david, "--version", "dev", "--out", b.tar)
+	cmd.Dir = "../../images"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return b, fmt.Errorf("cannot build david's image: %w\n%s", err, out)
+	}
+	return b, nil
+})
+
+// david is the program under test.
+func david(t *testing.T) string {
 	t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	program, err := c.buildDavid()
+	b, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return program
-}
-
-// buildDavid builds the program under test, where it has not been built.
-func (c *cluster) buildDavid() (string, error) {
-	program := filepath.Join(c.work, "david")
-	if _, err := os.Stat(program); err == nil {
-		return program, nil
-	}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./cmd/david") // as the Makefile does, so that it finds its cache
-	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("cannot build david: %w\n%s", err, out)
-	}
-	return program, nil
-}
-
-// davidTar makes the image of a david.
-func davidTar(david, tar string) error {
-	cmd := exec.Command("go", "run", "./david", "--david", david, "--version", "dev", "--out", tar)
-	cmd.Dir = "../../images"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build david's image: %w\n%s", err, out)
-	}
-	return nil
+	return b.david
 }
 
 // keep shows what happened in a namespace if the test fails, and removes it at the end.

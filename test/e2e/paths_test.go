@@ -132,7 +132,7 @@ func TestPathsOfPod(t *testing.T) {
 	} {
 		c.kubectl(t, "patch", object, "--subresource=status", "--type=merge", "-p", `{"status":`+status+`}`)
 	}
-	david, kubeconfig := c.david(t), c.facts.Kubeconfig
+	david, kubeconfig := david(t), c.facts.Kubeconfig
 	t.Run("near", func(t *testing.T) {
 		w, code, errOut := waysTo(t, david, kubeconfig, "default/near")
 		p := w.Pod

@@ -31,7 +31,7 @@ type tax struct {
 // and sweeps what a david that was killed has left in the cluster and on the node.
 func TestPodtax(t *testing.T) {
 	c := need(t)
-	x := tax{cluster: c, david: c.david(t), home: t.TempDir(), containerd: c.find(t, "containerd"), mounted: map[string]bool{}}
+	x := tax{cluster: c, david: david(t), home: t.TempDir(), containerd: c.find(t, "containerd"), mounted: map[string]bool{}}
 	for line := range strings.Lines(x.mounts(t)) {
 		x.mounted[line] = true
 	}
