@@ -69,6 +69,7 @@ type TCP struct {
 	ReceiveMSS uint32 `json:"receive_mss"` // and that the server was seen to send
 	RTT        uint32 `json:"rtt_us"`      // smoothed, microseconds
 	Retrans    uint32 `json:"retransmits"`
+	Segments   uint32 `json:"segments"` // that this end sent, those that were sent again among them
 	port       uint16
 	source     netip.Addr
 }
@@ -90,6 +91,7 @@ const (
 	FullTable      = "conntrack"
 	NoLogin        = "login"
 	Stalled        = "stalled"
+	Loss           = "loss"
 	PodNetwork     = "pod network"
 )
 
@@ -107,11 +109,10 @@ func Inspect(ctx context.Context, v Visit) (s Seen, err error) {
 	}
 	defer l.close()
 	s = Seen{Address: v.Address.String(), TLS: v.TLS, Congestion: congestion(), Findings: []Finding{}}
-	routes, err := l.links.RouteGet(v.Address.Addr().AsSlice())
-	if err != nil || len(routes) == 0 {
-		return s, fmt.Errorf("no route leads from here to %s: %w", v.Address.Addr(), err)
+	route, err := routeTo(v.Address)
+	if err != nil {
+		return s, err
 	}
-	route := routes[0]
 	next := net.IP(v.Address.Addr().AsSlice())
 	if route.Gw != nil {
 		next = route.Gw
@@ -136,7 +137,11 @@ func Inspect(ctx context.Context, v Visit) (s Seen, err error) {
 	s.cluster(l)
 	flow := s.tracked(l, v.Address)
 	if v.Unheard != nil {
-		s.find(NoLogin, "the server takes connections, and logging in did not come to an end: %s", v.Unheard)
+		also := ""
+		if s.MTU.Carried == 0 {
+			also = "; a way that loses large packets looks like this, and whether this one does is not known: " + s.MTU.Why
+		}
+		s.find(NoLogin, "the server takes connections, and logging in did not come to an end: %s%s", v.Unheard, also)
 	}
 	s.judge(l, v, flow)
 	if v.Talk != nil {
@@ -212,7 +217,7 @@ func (s *Seen) connection(l *looker, to netip.AddrPort) {
 		}
 		source, _ := netip.AddrFromSlice(id.Source)
 		most = info.Bytes_received
-		s.TCP = &TCP{SendMSS: info.Snd_mss, ReceiveMSS: info.Rcv_mss, RTT: info.Rtt, Retrans: info.Total_retrans, port: id.SourcePort, source: source.Unmap()}
+		s.TCP = &TCP{SendMSS: info.Snd_mss, ReceiveMSS: info.Rcv_mss, RTT: info.Rtt, Retrans: info.Total_retrans, Segments: info.Segs_out, port: id.SourcePort, source: source.Unmap()}
 	}
 }
 
@@ -233,7 +238,7 @@ func (s *Seen) verify(l *looker, before, after map[int][2]uint64) {
 			if err != nil || slices.ContainsFunc(s.Links, func(k Link) bool { return k.index == index }) {
 				continue
 			}
-			if received < Bytes/2 && grown(index, 0) >= Bytes/2 {
+			if received < Bytes/2 && grown(index, 0) >= Bytes/2 && sent >= Bytes/2 {
 				s.find(Asymmetric, "%d MiB were asked for by %s, and the answers came in by %s", Bytes>>20, link.Name, other.Attrs().Name)
 			}
 			if sent < Bytes/2 && grown(index, 1) >= Bytes/2 {

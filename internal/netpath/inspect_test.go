@@ -159,6 +159,8 @@ func TestInspectPlanted(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, uint64(os.Getpid())))
 	b := builder{id: routed}
 	first := b.address(clientGateway).String()
+	elsewhere := netip.MustParseAddr("198.51.100.7") // nobody's
+	asked := func(v *Visit) { v.Address = netip.AddrPortFrom(elsewhere, v.Address.Port()) }
 	narrow := fmt.Sprintf("between hop 1 (%s) and hop 2 (%s)", first, b.address(wireServerNode))
 	for name, plant := range map[string]func() plant{
 		"a wire's smaller MTU, which routers tell of": func() plant {
@@ -169,12 +171,7 @@ func TestInspectPlanted(t *testing.T) {
 		"a wire's smaller MTU, which no router tells of": func() plant {
 			mtu := 576 + r.IntN(900)
 			undo := []func() error{changedMTU(t, routers[0], wire, mtu), changedMTU(t, routers[1], wire, mtu), speechless(t, routers[0]), speechless(t, routers[1])}
-			return plant{routed, WrongMTU, narrow + " larger packets than " + strconv.Itoa(mtu) + " bytes are lost without a word", notHeard, func() (err error) {
-				for _, one := range undo {
-					err = errors.Join(err, one())
-				}
-				return errors.Join(err, routesForgotten(n))
-			}}
+			return plant{routed, WrongMTU, narrow + " larger packets than " + strconv.Itoa(mtu) + " bytes are lost without a word", notHeard, undone(append(undo, func() error { return routesForgotten(n) })...)}
 		},
 		"a router's end that drops without a word": func() plant {
 			node, mtu := routers[r.IntN(2)], 576+r.IntN(900)
@@ -200,6 +197,14 @@ func TestInspectPlanted(t *testing.T) {
 		"two routes": func() plant {
 			return plant{plain, SecondNetwork, "", nil, routedBy(t, n.Client, server(plain), 16+r.IntN(8), fmt.Sprintf("path%d", bridged))}
 		},
+		"an interface that is not there": func() plant {
+			return plant{plain, WrongInterface, "there is no link eth7 here", func(v *Visit) { v.Interface = "eth7" }, nil}
+		},
+		"a client's end that takes no large packets": func() plant {
+			mtu := 576 + r.IntN(900)
+			undo := changedMTU(t, routers[0], pod, mtu)
+			return plant{routed, WrongMTU, "between here and hop 1 (" + first + ") larger packets than " + strconv.Itoa(mtu+4) + " bytes are lost without a word", notHeard, func() error { return errors.Join(undo(), routesForgotten(n)) }}
+		},
 		"another interface than is expected": func() plant {
 			return plant{plain, WrongInterface, "", func(v *Visit) { v.Interface = "path4" }, nil}
 		},
@@ -208,6 +213,21 @@ func TestInspectPlanted(t *testing.T) {
 		},
 		"answers by another interface": func() plant {
 			return plant{plain, Asymmetric, "", nil, routedBy(t, n.Server, builder{id: plain}.address(clientHost), 32, fmt.Sprintf("path%d", fast))}
+		},
+		"an address that a router translates": func() plant {
+			return plant{routed, NAT, "the address is translated there", asked, undone(gated(t, n, routed, elsewhere, 32), translated(t, routers[0], elsewhere, server(routed)))}
+		},
+		"two default routes": func() plant {
+			return plant{routed, SecondNetwork, "a route by path1 leads to", asked, undone(gated(t, n, routed, elsewhere, 0), translated(t, routers[0], elsewhere, server(routed)), slower(t, n.Client, "path1"))}
+		},
+		"a rule for the server's port": func() plant {
+			return plant{plain, WrongInterface, "the way is by path5", func(v *Visit) { v.Interface = "path2" }, ruled(t, n.Client, i.port, server(plain), fmt.Sprintf("path%d", fast))}
+		},
+		"packets that are lost": func() plant {
+			return plant{plain, Loss, "segments had to be sent again", nil, planted(t, n.Server, nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, drop(slices.Concat(ofProtocol(unix.IPPROTO_TCP), oneOf(16)))...)}
+		},
+		"segments that are clamped": func() plant {
+			return plant{routed, WrongMTU, "an MSS that is clamped", nil, planted(t, routers[r.IntN(2)], nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, clamped(500+r.Uint32N(500))...)}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -344,6 +364,85 @@ func routedBy(t *testing.T, n *Namespace, to netip.Addr, bits int, name string) 
 		t.Fatal(err)
 	}
 	return func() error { return n.links.RouteDel(route) }
+}
+
+// undone undoes several plants.
+func undone(list ...func() error) (undo func() error) {
+	return func() (err error) {
+		for _, one := range list {
+			err = errors.Join(err, one())
+		}
+		return err
+	}
+}
+
+// added adds a route to a namespace.
+func added(t *testing.T, n *Namespace, name string, route netlink.Route) (undo func() error) {
+	t.Helper()
+	link, err := n.links.LinkByName(name)
+	if err == nil {
+		route.LinkIndex = link.Attrs().Index
+		err = n.links.RouteAdd(&route)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() error { return n.links.RouteDel(&route) }
+}
+
+// network is that of so many bits that an address is in.
+func network(to netip.Addr, bits int) *net.IPNet {
+	return &net.IPNet{IP: netip.PrefixFrom(to, bits).Masked().Addr().AsSlice(), Mask: net.CIDRMask(bits, to.BitLen())}
+}
+
+// gated has the client reach an address by the gateway of a path.
+func gated(t *testing.T, n *Net, path int, to netip.Addr, bits int) (undo func() error) {
+	t.Helper()
+	return added(t, n.Client, fmt.Sprintf("path%d", path), netlink.Route{Dst: network(to, bits), Gw: builder{id: byte(path)}.address(clientGateway).AsSlice()})
+}
+
+// slower adds a default route that is not taken, as it costs more.
+func slower(t *testing.T, n *Namespace, name string) (undo func() error) {
+	t.Helper()
+	return added(t, n, name, netlink.Route{Dst: network(netip.IPv4Unspecified(), 0), Scope: netlink.SCOPE_LINK, Priority: 200})
+}
+
+// ruled has what goes to a port of an address by TCP leave by a link.
+func ruled(t *testing.T, n *Namespace, port string, to netip.Addr, name string) (undo func() error) {
+	t.Helper()
+	const table = 77
+	way := added(t, n, name, netlink.Route{Dst: network(to, 32), Scope: netlink.SCOPE_LINK, Table: table})
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := netlink.NewRule()
+	rule.Family, rule.Table, rule.IPProto, rule.Dport = netlink.FAMILY_V4, table, unix.IPPROTO_TCP, netlink.NewRulePortRange(uint16(number), uint16(number))
+	if err := n.links.RuleAdd(rule); err != nil {
+		t.Fatal(err)
+	}
+	return func() error { return errors.Join(n.links.RuleDel(rule), way()) }
+}
+
+// translated gives what goes to an address by a router another one.
+func translated(t *testing.T, n *Namespace, from, to netip.Addr) (undo func() error) {
+	t.Helper()
+	return planted(t, n, nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest,
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 4},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: from.AsSlice()},
+		&expr.Immediate{Register: 1, Data: to.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1})
+}
+
+// oneOf matches one of so many packets, by chance.
+func oneOf(packets uint32) []expr.Any {
+	return []expr.Any{&expr.Numgen{Register: 1, Modulus: packets, Type: unix.NFT_NG_RANDOM}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: make([]byte, 4)}}
+}
+
+// clamped sets what both ends say that they take of a segment.
+func clamped(bytes uint32) []expr.Any {
+	return append(ofProtocol(unix.IPPROTO_TCP), &expr.Immediate{Register: 1, Data: binary.BigEndian.AppendUint16(nil, uint16(bytes))},
+		&expr.Exthdr{SourceRegister: 1, Type: 2, Offset: 2, Len: 2, Op: expr.ExthdrOpTcpopt})
 }
 
 // masqueraded gives what leaves a namespace by TCP another source.

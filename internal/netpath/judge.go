@@ -1,6 +1,8 @@
 package netpath
 
 import (
+	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,22 +15,28 @@ import (
 
 // judge says what of the way is not as it should be.
 func (s *Seen) judge(l *looker, v Visit, flow *netlink.ConntrackFlow) {
-	s.judgeInterface(v)
+	s.judgeInterface(l, v)
 	s.judgeMTU(v)
 	s.judgeNAT(v, flow)
+	s.judgeEnd(v)
+	s.judgeLoss()
 	s.judgeNetworks(l, v)
 	if c := s.Conntrack; c != nil && c.Count*10 > c.Max*9 {
 		s.find(FullTable, "the table of connections has %d of at most %d entries: new connections are about to be dropped (net.netfilter.nf_conntrack_max)", c.Count, c.Max)
 	}
 }
 
-func (s *Seen) judgeInterface(v Visit) {
+func (s *Seen) judgeInterface(l *looker, v Visit) {
 	if v.Interface != "" && !slices.ContainsFunc(s.Links, func(k Link) bool { return k.Name == v.Interface }) {
 		var names []string
 		for _, k := range s.Links {
 			names = append(names, k.Name)
 		}
-		s.find(WrongInterface, "the way is by %s, and not by %s", strings.Join(names, " over "), v.Interface)
+		also := ""
+		if _, err := l.links.LinkByName(v.Interface); errors.As(err, new(netlink.LinkNotFoundError)) {
+			also = ": there is no link " + v.Interface + " here"
+		}
+		s.find(WrongInterface, "the way is by %s, and not by %s%s", strings.Join(names, " over "), v.Interface, also)
 	}
 }
 
@@ -48,10 +56,17 @@ func (s *Seen) judgeMTU(v Visit) {
 			s.find(WrongMTU, "%s has an MTU of %d bytes, with %d of its own, and %s below carries %d", above.Name, above.MTU, overhead, k.Name, k.MTU)
 		}
 	}
-	if t := s.TCP; t != nil && s.MTU.Carried == 0 && t.SendMSS > 0 && int(t.SendMSS)+100 < first.MTU && first.MTU < 60_000 {
-		s.find(WrongMTU, "%s has an MTU of %d bytes, and the connection's segments have %d: the server's end, or something on the way, takes no more", first.Name, first.MTU, t.SendMSS)
+	fits := first.MTU
+	if s.MTU.Carried > 0 {
+		fits = s.MTU.Carried
+	}
+	if t := s.TCP; t != nil && t.SendMSS > 0 && int(t.SendMSS)+mostHeaders < fits && fits < 60_000 {
+		s.find(WrongMTU, "%s has an MTU of %d bytes, and the connection's segments have %d: the server's end, or something on the way (an MSS that is clamped), takes no more", first.Name, first.MTU, t.SendMSS)
 	}
 }
+
+// mostHeaders is more than IP and TCP put before a segment: 60 and 60 bytes at most, 40 and 32 by IPv6 with time stamps.
+const mostHeaders = 100
 
 // judgeCarried says where packets that leave here are too large.
 func (s *Seen) judgeCarried(first Link) {
@@ -97,6 +112,34 @@ func (s *Seen) judgeNAT(v Visit, flow *netlink.ConntrackFlow) {
 	}
 }
 
+// judgeEnd looks at who answers at the end: where that is not who was asked for, or somebody behind who was, a destination is translated. Only pings
+// that are translated as the connection is show it; where the server's end is a proxy of its own, or a port alone is translated, nothing does.
+func (s *Seen) judgeEnd(v Visit) {
+	to := v.Address.Addr()
+	for _, h := range s.MTU.Hops {
+		at, err := netip.ParseAddr(h.Address)
+		switch {
+		case err != nil:
+		case h.End && at != to:
+			s.find(NAT, "at the end of the way to %s answers %s, hop %d: the address is translated, or something on the way answers in its place", to, at, h.Number)
+		case !h.End && at == to:
+			s.find(NAT, "hop %d has the address %s, and what answers for it is behind that: the address is translated there", h.Number, to)
+		}
+	}
+}
+
+// lostShare of segments sent again, and lostLeast of them, are more than a way without losses has: a token bucket's first overflow is less.
+const lostShare, lostLeast = 0.04, 50
+
+// judgeLoss tells of packets that are lost on the way, by what had to be sent again.
+func (s *Seen) judgeLoss() {
+	t := s.TCP
+	if t == nil || t.Retrans < lostLeast || float64(t.Retrans) < lostShare*float64(t.Segments) {
+		return
+	}
+	s.find(Loss, "%d of %d segments had to be sent again (%.0f %%): packets are lost on the way, or it carries less than is sent", t.Retrans, t.Segments, 100*float64(t.Retrans)/float64(t.Segments))
+}
+
 // judgeNetworks finds other networks that the server could be reached by, and those that are faster than the
 // one that is used.
 func (s *Seen) judgeNetworks(l *looker, v Visit) {
@@ -111,7 +154,7 @@ func (s *Seen) judgeNetworks(l *looker, v Visit) {
 	if err != nil {
 		s.unseen("the other links", err)
 	}
-	covers, err := l.covering(v.Address.Addr())
+	covers, err := l.covering(v.Address.Addr(), s.Links[0].index)
 	if err != nil {
 		s.unseen("the routes", err)
 	}
@@ -150,23 +193,36 @@ func (s *Seen) rate() (least int64) {
 	return least
 }
 
-// covering returns the links that routes to an address name which are no default routes.
-func (l *looker) covering(to netip.Addr) (map[int]bool, error) {
-	all := map[int]bool{}
-	routes, err := l.links.RouteList(nil, netlink.FAMILY_ALL)
+// covering returns the links that routes to an address name. Default routes count where the one that is taken, by this link, is one: else
+// it is there for everything but that address.
+func (l *looker) covering(to netip.Addr, by int) (map[int]bool, error) {
+	byDefault, all := map[int]bool{}, map[int]bool{}
+	routes, err := l.links.RouteList(nil, int(family(to)))
 	for _, r := range routes {
-		if r.Dst == nil || !r.Dst.Contains(to.AsSlice()) {
+		links := all
+		switch {
+		case isDefault(r):
+			links = byDefault
+		case !r.Dst.Contains(to.AsSlice()):
 			continue
 		}
-		if ones, _ := r.Dst.Mask.Size(); ones == 0 {
-			continue
-		}
-		all[r.LinkIndex] = true
+		links[r.LinkIndex] = true
 		for _, hop := range r.MultiPath {
-			all[hop.LinkIndex] = true
+			links[hop.LinkIndex] = true
 		}
 	}
+	if !all[by] {
+		maps.Copy(all, byDefault)
+	}
 	return all, err
+}
+
+func isDefault(r netlink.Route) bool {
+	if r.Dst == nil {
+		return true
+	}
+	ones, _ := r.Dst.Mask.Size()
+	return ones == 0
 }
 
 // numbered tells whether a link has an address that others may use.
