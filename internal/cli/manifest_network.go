@@ -10,8 +10,8 @@ import (
 	"david/internal/stats"
 )
 
-// networkCosts reads what the records of this machine say of networks: of each the newest that concluded something, else
-// the newest. Those of --quick, from which nothing is to be concluded, say nothing.
+// networkCosts reads what the records of this machine say of networks: of each the newest that concluded
+// something, else the newest. Those of --quick, from which nothing is to be concluded, say nothing.
 func (a *app) networkCosts() (n check.NetworkCosts, err error) {
 	list, err := result.List(a.home) // the newest first
 	if err != nil {
@@ -80,7 +80,8 @@ func addCosts(n *check.NetworkCosts, store *result.Store) error {
 	return nil
 }
 
-// addCost appends a cost unless there is one of that network already, whose place it takes where that concluded nothing.
+// addCost appends a cost unless there is one of that network already, whose place it takes where that concluded
+// nothing and it does.
 func addCost(list *[]check.NetworkCost, cost check.NetworkCost) {
 	same := func(n check.NetworkCost) bool { return n.Network == cost.Network && n.Against == cost.Against }
 	concluded := func(n check.NetworkCost) bool { return n.Differs || n.Alike }

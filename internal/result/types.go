@@ -53,8 +53,8 @@ type Experiment struct {
 	Like *PricedMachine `json:"like,omitempty"`
 }
 
-// Quick tells whether the experiment was asked for with --quick: small data and trials of seconds, from which nothing is
-// to be concluded. The command line is what every record has of it, the older ones too.
+// Quick tells whether the experiment was asked for with --quick: small data and trials of seconds, from which
+// nothing is to be concluded. The command line is what every record has of it, the older ones too.
 func (e Experiment) Quick() bool {
 	return slices.ContainsFunc(e.Argv, func(arg string) bool {
 		value, given := strings.CutPrefix(arg, "--quick=")
