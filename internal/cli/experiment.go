@@ -55,8 +55,8 @@ func (a *app) experimentRunCommand() *cobra.Command {
 			if err := openCnfs(s, dir); err != nil {
 				return err
 			}
-			if f.dryRun && f.json {
-				return usage("--dry-run prints text: leave out --json")
+			if err := textOnly(f.dryRun, f.json); err != nil {
+				return err
 			}
 			return a.runSpec(cmd.Context(), result.KindExperiment, s, dir, f)
 		},
@@ -66,6 +66,14 @@ func (a *app) experimentRunCommand() *cobra.Command {
 	a.addMetrics(cmd.Flags())
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
 	return cmd
+}
+
+// textOnly refuses --json with --dry-run, whose sentences a program that reads JSON would fail on.
+func textOnly(dryRun, json bool) error {
+	if dryRun && json {
+		return usage("--dry-run prints text: leave out --json")
+	}
+	return nil
 }
 
 // runFlags holds the options of the commands that run a spec.

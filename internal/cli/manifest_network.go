@@ -10,7 +10,8 @@ import (
 	"david/internal/stats"
 )
 
-// networkCosts reads what the records of this machine say of networks: of each the newest.
+// networkCosts reads what the records of this machine say of networks: of each the newest that concluded
+// something, else the newest. Those of --quick, from which nothing is to be concluded, say nothing.
 func (a *app) networkCosts() (n check.NetworkCosts, err error) {
 	list, err := result.List(a.home) // the newest first
 	if err != nil {
@@ -24,6 +25,9 @@ func (a *app) networkCosts() (n check.NetworkCosts, err error) {
 		if err != nil {
 			return n, err
 		}
+		if store.Experiment().Quick() {
+			continue
+		}
 		if err := addCosts(&n, store); err != nil {
 			return n, err
 		}
@@ -35,7 +39,7 @@ func (a *app) networkCosts() (n check.NetworkCosts, err error) {
 // has a wider one, and does not say what a network costs.
 const widest = 1.5
 
-// addCosts adds what one record says of networks, where no newer one says it.
+// addCosts adds what one record says of networks, where no newer one says as much.
 func addCosts(n *check.NetworkCosts, store *result.Store) error {
 	arms, err := store.Arms()
 	if err != nil {
@@ -59,7 +63,8 @@ func addCosts(n *check.NetworkCosts, store *result.Store) error {
 		if arm.Name == e.Design.Control || !(got.Ratio > 0) || got.Pairs < stats.LeastPairs || !(got.Interval[1] < widest*got.Interval[0]) {
 			continue
 		}
-		cost := check.NetworkCost{Network: arm.Name, Against: e.Design.Control, Ratio: got.Ratio, Interval: got.Interval, Experiment: e.ID, Measured: e.Created}
+		cost := check.NetworkCost{Network: arm.Name, Against: e.Design.Control, Ratio: got.Ratio, Interval: got.Interval, Experiment: e.ID, Measured: e.Created,
+			Differs: got.Verdict == stats.Faster || got.Verdict == stats.Slower, Alike: got.Verdict == stats.Equivalent}
 		control := arms[at].Path
 		switch {
 		case onlyMTU(arm.Path, control):
@@ -75,11 +80,16 @@ func addCosts(n *check.NetworkCosts, store *result.Store) error {
 	return nil
 }
 
-// addCost appends a cost unless there is one of that network already.
+// addCost appends a cost unless there is one of that network already, whose place it takes where that concluded
+// nothing and it does.
 func addCost(list *[]check.NetworkCost, cost check.NetworkCost) {
 	same := func(n check.NetworkCost) bool { return n.Network == cost.Network && n.Against == cost.Against }
-	if !slices.ContainsFunc(*list, same) {
+	concluded := func(n check.NetworkCost) bool { return n.Differs || n.Alike }
+	switch at := slices.IndexFunc(*list, same); {
+	case at < 0:
 		*list = append(*list, cost)
+	case concluded(cost) && !concluded((*list)[at]):
+		(*list)[at] = cost
 	}
 }
 

@@ -19,8 +19,9 @@ func TestNetworkCosts(t *testing.T) {
 	a := &app{home: testHome(t)}
 	load := result.Workload{Name: "oltp_read_only", Tables: 1, TableSize: 10, Threads: 1, Seconds: 1, RandType: "uniform", Database: "sbtest"}
 	scatter := 1.0
+	argv := []string{"david"}
 	add := func(id string, age time.Duration, kind result.Kind, tps float64, paths ...result.Path) {
-		e := result.Experiment{ID: id, Kind: kind, Created: time.Now().Add(-age), Workloads: []result.Workload{load}, Design: result.Design{Control: cmp.Or(netpath.Name(paths[0]), "control"), Blocks: 3, Seed: 1}}
+		e := result.Experiment{ID: id, Kind: kind, Argv: argv, Created: time.Now().Add(-age), Workloads: []result.Workload{load}, Design: result.Design{Control: cmp.Or(netpath.Name(paths[0]), "control"), Blocks: 3, Seed: 1}}
 		store, err := result.Create(a.home+"/experiments/"+id, e)
 		if err != nil {
 			t.Fatal(err)
@@ -55,6 +56,13 @@ func TestNetworkCosts(t *testing.T) {
 	add("compare-5", time.Minute, result.KindCompare, 0.9, result.Path{}, vxlan) // arms that are no paths
 	scatter = 3
 	add("compare-6", time.Minute, result.KindCompare, 1, host, vxlan, macvlan) // which tell nothing
+	scatter = 1.05
+	add("study-2", time.Minute, result.KindStudy, 0.93, host, result.Path{Kind: "calico"}) // undecided, where an older one is not
+	add("study-3", 2*time.Minute, result.KindStudy, 0.94, host, result.Path{Kind: "cilium"})
+	add("study-4", 3*time.Minute, result.KindStudy, 0.95, host, result.Path{Kind: "cilium"}) // no newer, and no more decided
+	scatter, argv = 1, []string{"david", "study", "p3", "--quick"}
+	add("study-5", time.Minute, result.KindStudy, 0.2, host, result.Path{Kind: "calico"})
+	add("study-6", time.Minute, result.KindStudy, 0.2, host, result.Path{Kind: "weave"})
 	got, err := a.networkCosts()
 	if err != nil {
 		t.Fatal(err)
@@ -63,13 +71,17 @@ func TestNetworkCosts(t *testing.T) {
 		list []check.NetworkCost
 		want string
 	}{
-		"pods":    {got.Pods, "vxlan/host 0.80 compare-2, macvlan/host 0.80 compare-2, calico/host 0.90 study-1"},
+		"pods":    {got.Pods, "calico/host 0.90 study-1, cilium/host 1.04 study-3 (not shown), vxlan/host 0.80 compare-2, macvlan/host 0.80 compare-2"},
 		"macvlan": {got.Macvlan, "macvlan/host 0.80 compare-2"},
 		"MTU":     {got.MTU, "vxlan-mtu9000/vxlan 1.10 compare-3"},
 	} {
 		var texts []string
 		for _, n := range c.list {
-			texts = append(texts, fmt.Sprintf("%s/%s %.2f %s", n.Network, n.Against, n.Ratio, n.Experiment))
+			text := fmt.Sprintf("%s/%s %.2f %s", n.Network, n.Against, n.Ratio, n.Experiment)
+			if !n.Differs {
+				text += " (not shown)"
+			}
+			texts = append(texts, text)
 		}
 		if text := strings.Join(texts, ", "); text != c.want {
 			t.Errorf("%s: %s; want %s", what, text, c.want)

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,10 +97,7 @@ func pathArms(texts []string) (arms []lab.Arm, err error) {
 	if len(texts) > netpath.MostPaths {
 		return nil, usage("--path: %d paths are more than the %d that david builds", len(texts), netpath.MostPaths)
 	}
-	if len(texts) < 2 {
-		return nil, usage("--path %s: name two or more paths, the one that the others are compared with first", strings.Join(texts, ","))
-	}
-	for _, text := range texts {
+	for i, text := range texts {
 		p, err := netpath.Parse(text)
 		if err == nil {
 			p, err = netpath.Place(p)
@@ -106,9 +105,24 @@ func pathArms(texts []string) (arms []lab.Arm, err error) {
 		if err != nil {
 			return nil, usage("--path: %w", err)
 		}
+		if first := slices.IndexFunc(arms, func(arm lab.Arm) bool { return samePath(arm.Path, p) }); first >= 0 {
+			return nil, usage("--path %s: %s and %s are the same path, named twice: name each once", strings.Join(texts, ","), texts[first], texts[i])
+		}
 		arms = append(arms, lab.Arm{Name: netpath.Name(p), Title: netpath.Title(p), Path: p})
 	}
+	if len(arms) < 2 { // said last, as a path that is none is the greater fault
+		return nil, usage("--path %s: name two or more paths, the one that the others are compared with first", strings.Join(texts, ","))
+	}
 	return arms, nil
+}
+
+// usualMTU is what a wire has that no path says another MTU for, in bytes.
+const usualMTU = 1500
+
+// samePath tells whether two paths are built alike, also where one of them says the MTU that it has anyway.
+func samePath(a, b result.Path) bool {
+	a.MTU, b.MTU = cmp.Or(a.MTU, usualMTU), cmp.Or(b.MTU, usualMTU)
+	return a == b
 }
 
 // networkAnswerCommand is the far end of network ask, in a pod.

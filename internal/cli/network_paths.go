@@ -40,7 +40,7 @@ func (a *app) networkPathsCommand() *cobra.Command {
 			"own counters then show which of them carried that, and the server says whom it sees. Nothing is changed.\n" +
 			"With --pod the server is a pod: what the cluster says of its node, its network and the Services that lead to it is held against what\n" +
 			"is seen from here of each way to it, so best from a node or from a machine that reaches the pod network.",
-		Args: cobra.MaximumNArgs(1),
+		Args: mostArgs(1, "one HOST:PORT at most"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.networkPaths(cmd.Context(), f, args) },
 	}
 	fs := cmd.Flags()

@@ -53,6 +53,9 @@ func (a *app) networkPodsCommand() *cobra.Command {
 }
 
 func (a *app) networkPods(ctx context.Context, f networkPodsFlags) error {
+	if err := textOnly(f.dryRun, f.json); err != nil {
+		return err
+	}
 	networks, err := readPodPaths(f.paths)
 	if err != nil {
 		return err

@@ -457,6 +457,20 @@ func TestNetworkRefused(t *testing.T) {
 			t.Errorf("%v: %d, %s%s", args, code, out, errOut)
 		}
 	}
+	for text, want := range map[string]string{
+		"host":                      "name two or more paths",
+		"pigeon":                    `"pigeon"; there are host, `,
+		"host:mtu=10":               `"10" is no MTU`,
+		"host:mtu=1500,host":        "host:mtu=1500 and host are the same path, named twice",
+		"vxlan,host,vxlan:mtu=1500": "vxlan and vxlan:mtu=1500 are the same path",
+	} {
+		if _, err := pathArms(strings.Split(text, ",")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, without %q", text, err, want)
+		}
+	}
+	if arms, err := pathArms([]string{"host", "host:mtu=9000", "host:tls", "unix", "loopback"}); err != nil || len(arms) != 5 {
+		t.Errorf("paths that differ: %v, %v", arms, err)
+	}
 	var many []string
 	for i := range netpath.MostPaths + 1 {
 		many = append(many, fmt.Sprintf("host:mtu=%d", 1000+i))
@@ -464,7 +478,7 @@ func TestNetworkRefused(t *testing.T) {
 	if _, err := pathArms(many); err == nil {
 		t.Errorf("%d paths, which are not built, are not refused", len(many))
 	}
-	for _, args := range [][]string{{}, {"host:3306", "--dsn", "x@tcp(host)/"}, {"--dsn", "x@unix(/run/sock)/"}, {"host:3306", "--mtu", "-1"}, {"127.0.0.1:port"},
+	for _, args := range [][]string{{}, {"a", "b"}, {"host:3306", "--dsn", "x@tcp(host)/"}, {"--dsn", "x@unix(/run/sock)/"}, {"host:3306", "--mtu", "-1"}, {"127.0.0.1:port"},
 		{"--pod", "db"}, {"--pod", "db/x", "host:3306"}, {"--pod", "db/x", "--dsn", "x@tcp(host)/"}, {"--pod", "db/x", "--pod-port", "-1"}, {"--pod", "db/x", "--kubeconfig", "nowhere"}, {"host:3306", "--context", "x"}} {
 		if out, errOut, code := david(t, home, append([]string{"network", "paths"}, args...)...); code != exitUsage {
 			t.Errorf("%v: %d, %s%s", args, code, out, errOut)

@@ -96,6 +96,9 @@ func (f *clusterStudyFlags) quick(changed func(string) bool) {
 // clusterStudy measures a study's networks in a cluster, and shows them beside those of earlier runs and what
 // was published.
 func (a *app) clusterStudy(ctx context.Context, st spec.Study, f studyFlags) error {
+	if err := textOnly(f.dryRun, f.json); err != nil {
+		return err
+	}
 	r, err := f.cluster.request(a, st)
 	if err != nil {
 		return err

@@ -282,7 +282,11 @@ func besidePublished(rows []networkRow) map[string]studyResult {
 
 // clusterSetup says what a study in a cluster ran on.
 func clusterSetup(e result.Experiment, f clusterStudyFlags) spec.Setup {
-	return spec.Setup{CPUs: f.cpus + " for the server, and as many for the client; " + e.Host.CPU.Model, Memory: f.memory + " for the server, half of it the buffer pool",
+	cpus := f.cpus + " CPUs"
+	if f.cpus == "1" {
+		cpus = "1 CPU"
+	}
+	return spec.Setup{CPUs: cpus + " for the server, and as many for the client; " + e.Host.CPU.Model, Memory: f.memory + " for the server, half of it the buffer pool",
 		Server:  fmt.Sprintf("%s %s, image %s, in a Guaranteed pod for each network", e.Server.Flavour, e.Server.Version, f.image),
 		Client:  fmt.Sprintf("sysbench %s, %d threads, in a Guaranteed pod on another node", e.Sysbench, e.Workloads[0].Threads),
 		Storage: "an emptyDir of the node"}

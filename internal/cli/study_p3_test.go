@@ -72,6 +72,16 @@ func TestBesidePublished(t *testing.T) {
 	}
 }
 
+// TestClusterSetup: the CPUs have their unit, as the first screen puts no heading beside them.
+func TestClusterSetup(t *testing.T) {
+	e := result.Experiment{Workloads: []result.Workload{{Threads: 1}}}
+	for cpus, want := range map[string]string{"1": "1 CPU for the server, and as many for the client", "2": "2 CPUs for the server, and as many", "500m": "500m CPUs for the server"} {
+		if got := clusterSetup(e, clusterStudyFlags{podNetworkFlags: podNetworkFlags{cpus: cpus}}).CPUs; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", cpus, got)
+		}
+	}
+}
+
 // TestNetworkRecords takes the newest record of each network, and leaves those under another load.
 func TestNetworkRecords(t *testing.T) {
 	a := &app{home: testHome(t)}

@@ -400,6 +400,8 @@ func TestBadRequests(t *testing.T) {
 		"--multus \"/storage\"":     func(r *render.Request) { r.Multus = "/storage" },
 		"--multus \"fast/\"":        func(r *render.Request) { r.Multus = "fast/" },
 		"is no name of a link":      func(r *render.Request) { r.Multus = "storage@" },
+		"has a link eth0 already":   func(r *render.Request) { r.Multus = "storage@eth0" },
+		"has a link lo already":     func(r *render.Request) { r.Multus, r.MTU = "storage@lo", 9000 },
 		"\"a/b\" is no name":        func(r *render.Request) { r.Multus = "storage@a/b" },
 		"what fits: memory":         func(r *render.Request) { r.Memory = 700 << 20 },
 	} {

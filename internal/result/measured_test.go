@@ -21,3 +21,17 @@ func TestMeasured(t *testing.T) {
 		t.Error("another budget is another command")
 	}
 }
+
+// TestQuick: a record is of --quick where its command line said so.
+func TestQuick(t *testing.T) {
+	for want, lines := range map[bool][][]string{
+		true:  {{"david", "study", "p3", "--quick"}, {"david", "study", "p3", "--quick=true", "--rounds", "20"}},
+		false: {nil, {"david", "study", "p3"}, {"david", "study", "p3", "--quick=false"}, {"david", "study", "p3", "--quiet"}},
+	} {
+		for _, argv := range lines {
+			if got := (Experiment{Argv: argv}).Quick(); got != want {
+				t.Errorf("%q: %t", argv, got)
+			}
+		}
+	}
+}

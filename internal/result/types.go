@@ -53,6 +53,16 @@ type Experiment struct {
 	Like *PricedMachine `json:"like,omitempty"`
 }
 
+// Quick tells whether the experiment was asked for with --quick: small data and trials of seconds, from which
+// nothing is to be concluded. The command line is what every record has of it, the older ones too.
+func (e Experiment) Quick() bool {
+	return slices.ContainsFunc(e.Argv, func(arg string) bool {
+		value, given := strings.CutPrefix(arg, "--quick=")
+		on, err := strconv.ParseBool(value)
+		return arg == "--quick" || given && err == nil && on
+	})
+}
+
 // Nodes are the machines that a load in a cluster is spread over.
 type Nodes struct {
 	Near NodeFacts  `json:"near"`          // the client's

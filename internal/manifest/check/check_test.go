@@ -144,7 +144,7 @@ func TestNetworkCost(t *testing.T) {
 	measured := func() (NetworkCosts, error) {
 		at := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 		of := func(network, against string) []NetworkCost {
-			return []NetworkCost{{Network: network, Against: against, Ratio: 0.806, Interval: [2]float64{0.752, 0.863}, Experiment: "compare-1", Measured: at}}
+			return []NetworkCost{{Network: network, Against: against, Ratio: 0.806, Interval: [2]float64{0.752, 0.863}, Differs: true, Experiment: "compare-1", Measured: at}}
 		}
 		return NetworkCosts{Pods: of("vxlan", "host"), Macvlan: of("macvlan", "host"), MTU: of("vxlan-mtu9000", "vxlan")}, nil
 	}
@@ -181,6 +181,22 @@ func TestNetworkCost(t *testing.T) {
 			if len(says) == 0 && text != "" {
 				t.Errorf("%s: %s", name, text)
 			}
+		}
+	}
+}
+
+// TestNetworkCostText: a ratio is said as a cost where the record concluded one, and nowhere else.
+func TestNetworkCostText(t *testing.T) {
+	const figures = "0.97 [0.91, 1.04] of the transactions/s"
+	for want, n := range map[string]NetworkCost{
+		"vxlan gave " + figures + " over host (study-1, 2026-11-24)":                    {Differs: true},
+		"vxlan is equivalent to host: " + figures + " (study-1, 2026-11-24)":            {Alike: true},
+		"vxlan is not shown to differ from host: " + figures + " (study-1, 2026-11-24)": {},
+	} {
+		n.Network, n.Against, n.Ratio, n.Interval, n.Experiment = "vxlan", "host", 0.97, [2]float64{0.91, 1.04}, "study-1"
+		n.Measured = time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+		if got := n.text(); got != want {
+			t.Errorf("%s; want %s", got, want)
 		}
 	}
 }

@@ -15,15 +15,25 @@ type NetworkCost struct {
 	Network, Against string
 	Ratio            float64 // of transactions/s, to those over Against
 	Interval         [2]float64
+	Differs, Alike   bool // what the record concluded, a difference or that there is none to speak of; neither: nothing
 	Experiment       string
 	Measured         time.Time
 }
 
+// text says what was concluded, so that nobody takes the ratio of a record that concluded nothing for a cost.
 func (n NetworkCost) text() string {
-	return fmt.Sprintf("%s gave %.2f [%.2f, %.2f] of the transactions/s over %s (%s, %s)", n.Network, n.Ratio, n.Interval[0], n.Interval[1], n.Against, n.Experiment, n.Measured.Format("2006-01-02"))
+	figures := fmt.Sprintf("%.2f [%.2f, %.2f] of the transactions/s", n.Ratio, n.Interval[0], n.Interval[1])
+	source := fmt.Sprintf("(%s, %s)", n.Experiment, n.Measured.Format("2006-01-02"))
+	switch {
+	case n.Differs:
+		return fmt.Sprintf("%s gave %s over %s %s", n.Network, figures, n.Against, source)
+	case n.Alike:
+		return fmt.Sprintf("%s is equivalent to %s: %s %s", n.Network, n.Against, figures, source)
+	}
+	return fmt.Sprintf("%s is not shown to differ from %s: %s %s", n.Network, n.Against, figures, source)
 }
 
-// NetworkCosts are those that were measured, the newest of each network first. None of a kind: nobody did.
+// NetworkCosts are those that were measured, of each network the newest that concluded something. None of a kind: nobody did.
 type NetworkCosts struct {
 	Pods    []NetworkCost // of pod networks, against the nodes' own
 	MTU     []NetworkCost // of an MTU, against the usual one
@@ -75,7 +85,7 @@ func (c *checker) networkCost(s server, path, what string, costs []NetworkCost, 
 	for _, n := range costs[:min(mostCosts, len(costs))] {
 		texts = append(texts, n.text())
 	}
-	c.report(SeverityNote, "network-cost", s.doc, path, what+" was measured here: "+strings.Join(texts, "; "), "where the interval has 1 in it no difference is shown; "+measure)
+	c.report(SeverityNote, "network-cost", s.doc, path, what+" was measured here: "+strings.Join(texts, "; "), measure)
 }
 
 // selected are the networks of Multus' annotation in its form with arguments; none where it is the short form.

@@ -43,6 +43,9 @@ func (req Request) checkNetwork() error {
 	if strings.Contains(req.Multus, "@") && !linkName.MatchString(link) {
 		return Bad("--multus %q: %q is no name of a link: at most 15 letters, digits, dashes, dots", req.Multus, link)
 	}
+	if link == "eth0" || link == "lo" {
+		return Bad("--multus %q: the pod has a link %s already, and Multus' plugin would fail: give another name, as @net1, or none", req.Multus, link)
+	}
 	return nil
 }
 
