@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -105,7 +106,10 @@ func visitUnknown(ctx context.Context, text string) (v netpath.Visit, leave func
 
 func connect(ctx context.Context, to netip.AddrPort) (leave func() error, err error) {
 	conn, err := (&net.Dialer{Timeout: dialPatience}).DialContext(ctx, "tcp", to.String())
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.EACCES): // the first of a blackhole, the last where a route prohibits it
+		return nil, codedError{exitTarget, fmt.Errorf("no route leads there: %w; see: ip route get %s", err, to.Addr())}
+	case err != nil:
 		return nil, codedError{exitTarget, fmt.Errorf("no server answers there: %w", err)}
 	}
 	return conn.Close, nil

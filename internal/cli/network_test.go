@@ -485,3 +485,11 @@ func TestNetworkRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestConnectNowhere: where no route leads to a server, no server is said to be silent.
+func TestConnectNowhere(t *testing.T) {
+	_, err := connect(t.Context(), netip.MustParseAddrPort("255.255.255.255:3306"))
+	if err == nil || !strings.Contains(err.Error(), "no route leads there") || !strings.Contains(err.Error(), "ip route get 255.255.255.255") {
+		t.Error(err)
+	}
+}
