@@ -115,9 +115,10 @@ func (s *Seen) judgeNAT(v Visit, flow *netlink.ConntrackFlow) {
 // judgeEnd looks at who answers at the end: where that is not who was asked for, or somebody behind who was, a destination is translated. Only pings
 // that are translated as the connection is show it; where the server's end is a proxy of its own, or a port alone is translated, nothing does.
 func (s *Seen) judgeEnd(v Visit) {
-	to := v.Address.Addr()
+	to := v.Address.Addr().Unmap().WithZone("")
 	for _, h := range s.MTU.Hops {
 		at, err := netip.ParseAddr(h.Address)
+		at = at.Unmap().WithZone("")
 		switch {
 		case err != nil:
 		case h.End && at != to:
