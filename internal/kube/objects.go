@@ -280,6 +280,23 @@ func (c *Cluster) RemoveMade(ctx context.Context, run string) error {
 	return c.remove(ctx, run, func(context.Context) ([]ref, error) { return made, nil })
 }
 
+// RemoveObjects removes these objects of a run, and nothing else of it.
+func (c *Cluster) RemoveObjects(ctx context.Context, run string, objects ...any) error {
+	var list []ref
+	for _, o := range objects {
+		u, err := Object(o)
+		if err != nil {
+			return err
+		}
+		r, _, err := c.place(u)
+		if err != nil {
+			return err
+		}
+		list = append(list, r)
+	}
+	return c.remove(ctx, run, func(context.Context) ([]ref, error) { return list, nil })
+}
+
 func (c *Cluster) madeBy(run string) []ref {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -58,7 +58,8 @@ type Request struct {
 	run                               kube.Run
 	jobs                              *int // made so far
 	balancers                         []*corev1.Pod
-	node                              string // where the server's node tells what it does; "": nowhere
+	dropped                           []string // paths that are unavailable
+	node                              string   // where the server's node tells what it does; "": nowhere
 }
 
 // clientMemory is what a client has: sysbench with some hundred threads needs less.
@@ -82,7 +83,7 @@ func Run(ctx context.Context, r Request) (store *result.Store, err error) {
 		return nil, err
 	}
 	load := r.Experiment.Workloads[0]
-	jobs := r.Experiment.Design.Blocks*(len(r.Networks)+1) + (r.Probes+1)*len(r.Networks)
+	jobs := r.Experiment.Design.Blocks*(len(r.Networks)+1) + (r.Probes+3)*len(r.Networks) // each way is tried twice
 	lasts := time.Duration(jobs) * (perTrial + time.Duration(load.Seconds+load.Warmup)*time.Second)
 	id := fmt.Sprintf("%s-%08x", r.Kind, mathrand.Uint32())
 	r.run, r.namespace, r.jobs = kube.NewRun(id, lasts+time.Hour), "david-"+id, new(int)
@@ -156,6 +157,7 @@ func (r *Request) measure(ctx context.Context) (*result.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	arms = r.kept(arms)
 	if err := r.told(ctx); err != nil {
 		return nil, err
 	}
@@ -244,12 +246,8 @@ func (r *Request) rounds(ctx context.Context, store *result.Store, servers []pod
 
 // alone measures each network alone, several times, in random order. It makes the arms.
 func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
-	seen := make([][]*result.PathProbe, len(r.Networks))
-	for _, n := range r.Networks {
-		arms = append(arms, r.arm(n))
-	}
 	if r.Probes == 0 {
-		return arms, nil
+		return r.arms(), nil
 	}
 	ends := kube.NewRun(r.run.ID+"-far", time.Until(r.run.Until))
 	defer func() {
@@ -260,6 +258,8 @@ func (r *Request) alone(ctx context.Context) (arms []result.Arm, err error) {
 	if err != nil {
 		return nil, err
 	}
+	arms = r.arms() // without the paths that were found to be unavailable
+	seen := make([][]*result.PathProbe, len(arms))
 	unworked, idle := "", []result.Nodes{}
 	for try := range r.Probes {
 		for _, i := range mathrand.Perm(len(arms)) {
@@ -367,10 +367,35 @@ func (r *Request) serve(ctx context.Context) (servers []podrun.Server, err error
 	return servers, nil
 }
 
-// start starts the pods that the networks lead to, waits until they are ready, and makes the ways to so many of their ports. It returns
-// one for each network, several of which may lead to one pod, with the address without a port.
+// start starts the pods that the networks lead to, waits until they are ready, and makes the ways to so many
+// of their ports. It returns one for each network that is left when those are dropped whose ways lead
+// nowhere; several may lead to one pod. The address is without a port.
 func (r *Request) start(ctx context.Context, run kube.Run, of func(Request, Network) *corev1.Pod, ports func(Network) []int) (list []podrun.Server, err error) {
-	ready := map[string]*corev1.Pod{}
+	ready, err := r.ends(ctx, run, of)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range r.Networks { // as they were: some may be dropped meanwhile
+		pod := ready[of(*r, n.end()).Name]
+		address, err := r.reach(ctx, run, n, pod, ports(n)...)
+		var why unavailable
+		if errors.As(err, &why) {
+			if err := errors.Join(r.drop(n, why), r.undo(ctx, run, n, pod, ports(n))); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, podrun.Server{Pod: pod, Container: pod.Spec.Containers[0], Address: address})
+	}
+	return list, nil
+}
+
+// ends starts the pods that the networks lead to, and returns them by name when they are ready.
+func (r *Request) ends(ctx context.Context, run kube.Run, of func(Request, Network) *corev1.Pod) (ready map[string]*corev1.Pod, err error) {
+	ready = map[string]*corev1.Pod{}
 	for _, n := range r.Networks {
 		pod := of(*r, n.end())
 		if _, there := ready[pod.Name]; there {
@@ -387,20 +412,7 @@ func (r *Request) start(ctx context.Context, run kube.Run, of func(Request, Netw
 			return nil, err
 		}
 	}
-	var await []string
-	for _, n := range r.Networks {
-		pod := ready[of(*r, n.end()).Name]
-		address, err := r.reach(ctx, run, n, pod, ports(n)...)
-		if err != nil {
-			return nil, err
-		}
-		if n.Way != Direct {
-			all := ports(n)
-			await = append(await, net.JoinHostPort(address, strconv.Itoa(all[len(all)-1])))
-		}
-		list = append(list, podrun.Server{Pod: pod, Container: pod.Spec.Containers[0], Address: address})
-	}
-	return list, r.await(ctx, list[len(list)-1], await)
+	return ready, nil
 }
 
 // client is the request of one Job on the client's node, in the server's network.

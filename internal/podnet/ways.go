@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -43,48 +42,66 @@ func (n Network) end() Network {
 // endLabel has a pod's name, for the Services that lead to it.
 const endLabel = "david/end"
 
-// reach makes the Service or the balancer that a way needs, and returns the address, without a port, that clients use.
+// partName is what that is called that a way to a pod takes.
+func (n Network) partName(to *corev1.Pod) string { return to.Name + "-" + string(n.Way) }
+
+// parts are what a way takes besides its ends.
+func (r *Request) parts(name string, n Network, to *corev1.Pod, ports []int) []any {
+	if n.Way == Balancer {
+		return []any{r.balancerConfig(name, to, ports), r.balancer(name)}
+	}
+	return []any{r.service(name, n.Way, to, ports)}
+}
+
+// reach makes the Service or the balancer that a way needs, and returns the address, without a port, that
+// clients use. One way is made and tried after the other, so that whatever a client meets is this one's
+// doing. The error is unavailable where the way leads nowhere.
 func (r *Request) reach(ctx context.Context, run kube.Run, n Network, to *corev1.Pod, ports ...int) (address string, err error) {
-	name := to.Name + "-" + string(n.Way)
-	switch n.Way {
-	case Direct:
+	if n.Way == Direct {
 		return to.Status.PodIP, nil
-	case Balancer:
-		return r.balance(ctx, run, name, to, ports)
 	}
-	return r.translate(ctx, run, name, n, to, ports)
-}
-
-// await has a client in the pod network try until it can connect to all addresses: nodes learn of a Service a moment later, and a cloud's load
-// balancer and its name take minutes. Of the measuring programs' ports it is sockperf's, as iperf3 would take it for its client.
-func (r *Request) await(ctx context.Context, s podrun.Server, addresses []string) error {
-	if len(addresses) == 0 {
-		return nil
+	name, wait := n.partName(to), r.translated
+	if n.Way == Balancer {
+		wait = r.balance
 	}
-	r.Say("waiting until there is an answer at " + strings.Join(addresses, ", "))
-	client := r.client(s, Network{}, slices.Concat([]string{"network", "await", "--for=" + r.Cluster.Patience.String()}, addresses))
-	client.Clients.User, client.Clients.Secret = "", "" // nobody logs in
-	client.Clients.Deadline = r.Cluster.Patience + perTrial
-	_, err := podrun.Ask(ctx, client)
-	return err
-}
-
-// translate makes a Service.
-func (r *Request) translate(ctx context.Context, run kube.Run, name string, n Network, to *corev1.Pod, ports []int) (string, error) {
-	if err := r.Cluster.Create(ctx, run, r.service(name, n.Way, to, ports)); err != nil {
+	if err := r.Cluster.Create(ctx, run, r.parts(name, n, to, ports)...); err != nil {
 		return "", err
 	}
-	r.Say("waiting for the address of the Service " + name)
-	a, err := r.Cluster.WaitService(ctx, r.namespace, name)
+	address, text, err := wait(ctx, name, n, to)
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("path %s: %s is reached at %s", n.Name, to.Name, a.Host)
+	if err := r.await(ctx, n, to, net.JoinHostPort(address, strconv.Itoa(ports[len(ports)-1]))); err != nil {
+		return "", err
+	}
+	r.noteServed(run, text)
+	return address, nil
+}
+
+// await has a client in the pod network try until it can connect to an address: nodes learn of a Service a
+// moment later, and a cloud's load balancer and its name take minutes. Of the measuring programs' ports it is
+// sockperf's, as iperf3 would take it for its client.
+func (r *Request) await(ctx context.Context, n Network, to *corev1.Pod, address string) error {
+	r.Say("waiting until there is an answer at " + address)
+	client := r.client(podrun.Server{Pod: to, Container: to.Spec.Containers[0]}, Network{}, []string{"network", "await", "--for=" + r.Cluster.Patience.String(), address})
+	client.Clients.User, client.Clients.Secret = "", "" // nobody logs in
+	client.Clients.Deadline = r.Cluster.Patience + perTrial
+	_, err := podrun.Ask(ctx, client)
+	return r.unusable(n, err)
+}
+
+// translated waits until a Service has its address, and says which that is.
+func (r *Request) translated(ctx context.Context, name string, n Network, to *corev1.Pod) (address, text string, err error) {
+	r.Say("waiting for the address of the Service " + name)
+	a, err := r.Cluster.WaitService(ctx, r.namespace, name)
+	if err != nil {
+		return "", "", err
+	}
+	text = fmt.Sprintf("path %s: %s is reached at %s", n.Name, to.Name, a.Host)
 	if a.Short {
 		text += ", which the client's node translates itself, as it does a ClusterIP: the balancer was not gone by, and is not measured (ipMode VIP)"
 	}
-	r.noteServed(run, text)
-	return a.Host, nil
+	return a.Host, text, nil
 }
 
 // service leads to a pod.
@@ -122,20 +139,16 @@ func (r *Request) noteServed(run kube.Run, text string) {
 	}
 }
 
-// balance puts a balancer on the client's node.
-func (r *Request) balance(ctx context.Context, run kube.Run, name string, to *corev1.Pod, ports []int) (string, error) {
-	if err := r.Cluster.Create(ctx, run, r.balancerConfig(name, to, ports), r.balancer(name)); err != nil {
-		return "", err
-	}
+// balance waits until a balancer is there on the client's node, and says where.
+func (r *Request) balance(ctx context.Context, name string, _ Network, to *corev1.Pod) (address, text string, err error) {
 	r.Say("waiting for pod " + name + " to be ready")
 	pod, err := r.Cluster.WaitPod(ctx, r.namespace, name)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	r.balancers = append(r.balancers, pod)
-	r.noteServed(run, fmt.Sprintf("path %s: %s is reached by an HAProxy (%s) at %s on node %s, with %d threads, %s CPUs and %s; its own connections are not seen: retransmits of this path are the client's",
-		Balancer, to.Name, r.BalancerImage, pod.Status.PodIP, r.clientNode, r.balancerThreads(), r.CPU.String(), balancerMemory))
-	return pod.Status.PodIP, nil
+	return pod.Status.PodIP, fmt.Sprintf("path %s: %s is reached by an HAProxy (%s) at %s on node %s, with %d threads, %s CPUs and %s; its own connections are not seen: retransmits of this path are the client's",
+		Balancer, to.Name, r.BalancerImage, pod.Status.PodIP, r.clientNode, r.balancerThreads(), r.CPU.String(), balancerMemory), nil
 }
 
 // balancerThreads are as many as its CPUs: by itself HAProxy starts one for each of the node's, which a quota would throttle.

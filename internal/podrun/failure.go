@@ -19,6 +19,9 @@ type ClientError struct {
 // Unwrap returns the error without its code.
 func (e *ClientError) Unwrap() error { return e.error }
 
+// Lost tells whether the client did not reach what it was sent to, or lost it.
+func (e *ClientError) Lost() bool { return e.Code == clientLostServer }
+
 // The exit codes of the david in a client's container, which may be of another version.
 const (
 	clientFailed     = 1
