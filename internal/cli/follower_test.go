@@ -178,7 +178,7 @@ func TestFollowerKilled(t *testing.T) {
 	l := newLeading(t, mycnf.MariaDB)
 	l.linked()
 	l.Exec("GRANT ALL ON *.* TO david@'%' WITH GRANT OPTION")
-	l.fill(5000)
+	l.fill(10000)
 	l.interrupted()
 	for _, both := range []bool{false, true} {
 		l.killed(both)
@@ -276,6 +276,12 @@ func (l *leading) held() (cmd *exec.Cmd, ended <-chan error) {
 func (l *leading) killed(both bool) {
 	l.t.Helper()
 	cmd, ended := l.held()
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil { // before anything that takes time: it would be done, and the leader go on
+		l.t.Fatal(err)
+	}
+	if !l.stopped() {
+		l.t.Fatal("david was done before it could be stopped: the leader has too little that is copied")
+	}
 	victims := []int{cmd.Process.Pid}
 	if both {
 		victims = append(children(cmd.Process.Pid), victims...)
