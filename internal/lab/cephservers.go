@@ -117,7 +117,7 @@ func (c CephServers) rounds(ctx context.Context, o opened, servers []*sandbox.Se
 	for round := range c.Rounds {
 		for _, i := range rand.Perm(len(crowds)) {
 			crowd := &crowds[i]
-			o.say("round %d of %d: %s beside each other", round+1, c.Rounds, count(crowd.Servers, "server"))
+			o.say("round %d of %d: %s at once", round+1, c.Rounds, count(crowd.Servers, "server"))
 			trials, err := c.together(ctx, o, servers[:crowd.Servers])
 			if err != nil {
 				return nil, err
