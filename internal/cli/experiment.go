@@ -91,6 +91,9 @@ func (f *runFlags) add(fs *pflag.FlagSet) {
 // runSpec runs an experiment and prints it. dir is what the spec's files are relative to.
 func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir string, f runFlags) error {
 	q := specRequest(kind, s, dir, f)
+	if err := q.Fits(); err != nil {
+		return err
+	}
 	if f.dryRun {
 		if err := a.foresee(ctx, s, f.noVolume); err != nil {
 			return err
@@ -99,9 +102,6 @@ func (a *app) runSpec(ctx context.Context, kind result.Kind, s spec.Spec, dir st
 			return err
 		}
 		return a.fit(s.PrintPlan)
-	}
-	if err := q.Fits(); err != nil {
-		return err
 	}
 	return a.measure(ctx, q, f.json)
 }

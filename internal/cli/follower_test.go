@@ -276,7 +276,8 @@ func (l *leading) held() (cmd *exec.Cmd, ended <-chan error) {
 func (l *leading) killed(both bool) {
 	l.t.Helper()
 	cmd, ended := l.held()
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil { // before anything that takes time: it would be done, and the leader go on
+	// david is stopped first: while its children are looked for it could finish, and let the leader go on.
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		l.t.Fatal(err)
 	}
 	if !l.stopped() {

@@ -63,8 +63,12 @@ func addCosts(n *check.NetworkCosts, store *result.Store) error {
 		if arm.Name == e.Design.Control || !(got.Ratio > 0) || got.Pairs < stats.LeastPairs || !(got.Interval[1] < widest*got.Interval[0]) {
 			continue
 		}
-		cost := check.NetworkCost{Network: arm.Name, Against: e.Design.Control, Ratio: got.Ratio, Interval: got.Interval, Experiment: e.ID, Measured: e.Created,
-			Differs: got.Verdict == stats.Faster || got.Verdict == stats.Slower, Alike: got.Verdict == stats.Equivalent}
+		cost := check.NetworkCost{
+			Network: arm.Name, Against: e.Design.Control,
+			Ratio: got.Ratio, Interval: got.Interval,
+			Differs: got.Verdict == stats.Faster || got.Verdict == stats.Slower, Alike: got.Verdict == stats.Equivalent,
+			Experiment: e.ID, Measured: e.Created,
+		}
 		control := arms[at].Path
 		switch {
 		case onlyMTU(arm.Path, control):

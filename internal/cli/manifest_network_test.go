@@ -21,7 +21,10 @@ func TestNetworkCosts(t *testing.T) {
 	scatter := 1.0
 	argv := []string{"david"}
 	add := func(id string, age time.Duration, kind result.Kind, tps float64, paths ...result.Path) {
-		e := result.Experiment{ID: id, Kind: kind, Argv: argv, Created: time.Now().Add(-age), Workloads: []result.Workload{load}, Design: result.Design{Control: cmp.Or(netpath.Name(paths[0]), "control"), Blocks: 3, Seed: 1}}
+		e := result.Experiment{
+			ID: id, Kind: kind, Argv: argv, Created: time.Now().Add(-age), Workloads: []result.Workload{load},
+			Design: result.Design{Control: cmp.Or(netpath.Name(paths[0]), "control"), Blocks: 3, Seed: 1},
+		}
 		store, err := result.Create(a.home+"/experiments/"+id, e)
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +74,8 @@ func TestNetworkCosts(t *testing.T) {
 		list []check.NetworkCost
 		want string
 	}{
-		"pods":    {got.Pods, "calico/host 0.90 study-1, cilium/host 1.04 study-3 (not shown), vxlan/host 0.80 compare-2, macvlan/host 0.80 compare-2"},
+		"pods": {got.Pods, "calico/host 0.90 study-1, cilium/host 1.04 study-3 (not shown), " +
+			"vxlan/host 0.80 compare-2, macvlan/host 0.80 compare-2"},
 		"macvlan": {got.Macvlan, "macvlan/host 0.80 compare-2"},
 		"MTU":     {got.MTU, "vxlan-mtu9000/vxlan 1.10 compare-3"},
 	} {

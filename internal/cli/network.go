@@ -59,7 +59,7 @@ func (a *app) networkMeasureCommand() *cobra.Command {
 	f.blockFlags.add(fs, 60*time.Second, 5*time.Second, 0)
 	a.addVerbose(fs)
 	unlisted(fs, "tcp", "trials")
-	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "a path: KIND, or KIND with options, as in vxlan:mtu=9000 or host:rate=1g; repeatable "+
+	fs.StringSliceVar(&f.paths, "path", netpath.Kinds(), "a way from client to server, as host, vxlan:mtu=9000 or host:rate=1g; repeatable "+
 		"(default: one of each kind, plain); options: mtu=BYTES, rate=BITS, delay=TIME, tls, compressed, "+
 		"cpus=apart and cpus=together (where client and server run); of CNI's plugins: "+
 		"bridge-cni, ptp-cni, macvlan-cni, host-device-cni")
@@ -106,7 +106,7 @@ func pathArms(texts []string) (arms []lab.Arm, err error) {
 			return nil, usage("--path: %w", err)
 		}
 		if first := slices.IndexFunc(arms, func(arm lab.Arm) bool { return samePath(arm.Path, p) }); first >= 0 {
-			return nil, usage("--path %s: %s and %s are the same path, named twice: name each once", strings.Join(texts, ","), texts[first], texts[i])
+			return nil, usage("--path: %s and %s are the same path: name it once", texts[first], texts[i])
 		}
 		arms = append(arms, lab.Arm{Name: netpath.Name(p), Title: netpath.Title(p), Path: p})
 	}

@@ -461,7 +461,7 @@ func TestNetworkRefused(t *testing.T) {
 		"host":                      "name two or more paths",
 		"pigeon":                    `"pigeon"; there are host, `,
 		"host:mtu=10":               `"10" is no MTU`,
-		"host:mtu=1500,host":        "host:mtu=1500 and host are the same path, named twice",
+		"host:mtu=1500,host":        "host:mtu=1500 and host are the same path: name it once",
 		"vxlan,host,vxlan:mtu=1500": "vxlan and vxlan:mtu=1500 are the same path",
 	} {
 		if _, err := pathArms(strings.Split(text, ",")); err == nil || !strings.Contains(err.Error(), want) {

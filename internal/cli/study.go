@@ -136,6 +136,11 @@ func (a *app) study(ctx context.Context, st spec.Study, f studyFlags) error {
 	if f.dryRun {
 		return a.studyPlan(ctx, st, f, setupHere(facts))
 	}
+	for _, part := range st.Specs { // before anything is measured: the writes to a Ceph take minutes
+		if err := specRequest(result.KindStudy, part, ".", f.runFlags).Fits(); err != nil {
+			return err
+		}
+	}
 	first, err := a.interruptedPart(st, f)
 	if err != nil {
 		return err
@@ -200,11 +205,7 @@ func (a *app) studyPlan(ctx context.Context, st spec.Study, f studyFlags, setup 
 
 // studyPart runs one of a study's experiments; with -v it shows all of it. It says by its error where a gate failed.
 func (a *app) studyPart(ctx context.Context, s spec.Spec, f runFlags) (data report.Data, err error) {
-	q := specRequest(result.KindStudy, s, ".", f) // a study's arms have no files
-	if err := q.Fits(); err != nil {
-		return data, err
-	}
-	store, err := a.run(ctx, q)
+	store, err := a.run(ctx, specRequest(result.KindStudy, s, ".", f)) // a study's arms have no files
 	if err != nil {
 		return data, err
 	}

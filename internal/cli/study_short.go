@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"david/internal/spec"
-	"david/internal/stats"
 )
 
 // shortFlags cut a study down: to some of its experiments and loads, to smaller data and shorter trials.
@@ -42,9 +41,6 @@ func (f *shortFlags) add(fs *pflag.FlagSet, parts, loads string) {
 
 // shorten gives the study as it is to be run.
 func (f *shortFlags) shorten(st spec.Study, fs *pflag.FlagSet) (spec.Study, error) {
-	if f.blocks > 0 && f.blocks < stats.LeastPairs { // before what is measured ahead of the blocks, as study p4's writes
-		return st, usage("--blocks %d: a verdict needs %d or more, and 6 or more to be narrow", f.blocks, stats.LeastPairs)
-	}
 	size := spec.AsIs()
 	if f.quick {
 		size = spec.Quick()

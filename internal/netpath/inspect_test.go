@@ -481,3 +481,23 @@ func plantedIn(t *testing.T, n *Namespace, of nftables.TableFamily, kind nftable
 	}
 	return func() error { return change(func(c *nftables.Conn) { c.DelTable(table) }) }
 }
+
+// TestJudgeEnd: another address at the end says that a destination is translated, and a server that refuses pings does not.
+func TestJudgeEnd(t *testing.T) {
+	router, to, other := "10.0.0.1", "10.0.1.2", "10.0.2.2"
+	for name, c := range map[string]struct {
+		hops []Hop
+		want bool
+	}{
+		"as asked for":             {[]Hop{{Number: 1, Address: router}, {Number: 2, Address: to, End: true}}, false},
+		"another at the end":       {[]Hop{{Number: 1, Address: router}, {Number: 2, Address: other, End: true}}, true},
+		"the address on the way":   {[]Hop{{Number: 1, Address: to}, {Number: 2, Address: to, End: true}}, true},
+		"the server refuses pings": {[]Hop{{Number: 1, Address: router}, {Number: 2, Address: to}}, false},
+		"nobody answers":           {[]Hop{{Number: 1}, {Number: 2, Address: to, End: true}}, false},
+	} {
+		s := Seen{MTU: MTU{Hops: c.hops}}
+		if s.judgeEnd(Visit{Address: netip.MustParseAddrPort(to + ":3306")}); s.named(NAT) != c.want {
+			t.Errorf("%s: %+v", name, s.Findings)
+		}
+	}
+}

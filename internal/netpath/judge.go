@@ -65,7 +65,7 @@ func (s *Seen) judgeMTU(v Visit) {
 	}
 }
 
-// mostHeaders is more than IP and TCP put before a segment: 60 and 60 bytes at most, 40 and 32 by IPv6 with time stamps.
+// mostHeaders is more than IP and TCP usually put before a segment: 20 and 32 bytes with time stamps, 40 and 32 by IPv6.
 const mostHeaders = 100
 
 // judgeCarried says where packets that leave here are too large.
@@ -112,24 +112,26 @@ func (s *Seen) judgeNAT(v Visit, flow *netlink.ConntrackFlow) {
 	}
 }
 
-// judgeEnd looks at who answers at the end: where that is not who was asked for, or somebody behind who was, a destination is translated. Only pings
-// that are translated as the connection is show it; where the server's end is a proxy of its own, or a port alone is translated, nothing does.
+// judgeEnd looks at who answers at the end of the way: another address than was asked for, or somebody behind a
+// router that has that address, says that a destination is translated. It shows only where pings are translated
+// as the connection is, and not where a port alone is, or the server's end is a proxy.
 func (s *Seen) judgeEnd(v Visit) {
 	to := v.Address.Addr().Unmap().WithZone("")
-	for _, h := range s.MTU.Hops {
+	for i, h := range s.MTU.Hops {
 		at, err := netip.ParseAddr(h.Address)
 		at = at.Unmap().WithZone("")
 		switch {
 		case err != nil:
 		case h.End && at != to:
 			s.find(NAT, "at the end of the way to %s answers %s, hop %d: the address is translated, or something on the way answers in its place", to, at, h.Number)
-		case !h.End && at == to:
+		case at == to && i < len(s.MTU.Hops)-1: // the last may be a server that refuses pings
 			s.find(NAT, "hop %d has the address %s, and what answers for it is behind that: the address is translated there", h.Number, to)
 		}
 	}
 }
 
-// lostShare of segments sent again, and lostLeast of them, are more than a way without losses has: a token bucket's first overflow is less.
+// lostShare of the segments, and lostLeast of them, have to be sent again before losses are told of: a way that is
+// held to a rate loses some as well, until the connection has found it.
 const lostShare, lostLeast = 0.04, 50
 
 // judgeLoss tells of packets that are lost on the way, by what had to be sent again.
@@ -194,8 +196,8 @@ func (s *Seen) rate() (least int64) {
 	return least
 }
 
-// covering returns the links that routes to an address name. Default routes count where the one that is taken, by this link, is one: else
-// it is there for everything but that address.
+// covering returns the links that have a route to an address. Default routes count only where the route that is
+// taken, by this link, is one itself: most machines with a second link have one that is not meant for the server.
 func (l *looker) covering(to netip.Addr, by int) (map[int]bool, error) {
 	byDefault, all := map[int]bool{}, map[int]bool{}
 	routes, err := l.links.RouteList(nil, int(family(to)))

@@ -184,7 +184,7 @@ func (p *pinger) send(life, size int) (number uint16, err error) {
 		} else {
 			err = unix.Send(p.fd, body, 0)
 		}
-		if err == nil || errors.Is(err, syscall.ENOBUFS) { // lost before it left: a veth's other end takes none that is so large
+		if err == nil || errors.Is(err, syscall.ENOBUFS) { // it is lost, as where a veth's other end takes none so large
 			return p.seq, nil
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeTo asks the kernel how a connection to an address would leave: with its protocol and port, by which rules may send it elsewhere than
-// pings (ip-rule(8), ipproto and dport), and of which the library's own question has none.
+// routeTo asks the kernel how a connection to an address would leave. It names protocol and port, as rules may send
+// those elsewhere than pings (ip-rule(8), ipproto and dport); netlink.RouteGet cannot.
 func routeTo(to netip.AddrPort) (r netlink.Route, err error) {
-	address := to.Addr().AsSlice()
+	address := to.Addr().Unmap()
 	request := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_REQUEST)
-	request.AddData(&nl.RtMsg{RtMsg: unix.RtMsg{Family: family(to.Addr()), Dst_len: uint8(8 * len(address))}})
-	request.AddData(nl.NewRtAttr(unix.RTA_DST, address))
+	request.AddData(&nl.RtMsg{RtMsg: unix.RtMsg{Family: family(address), Dst_len: uint8(address.BitLen())}})
+	request.AddData(nl.NewRtAttr(unix.RTA_DST, address.AsSlice()))
 	if to.Port() != 0 {
 		request.AddData(nl.NewRtAttr(unix.RTA_IP_PROTO, []byte{unix.IPPROTO_TCP}))
 		request.AddData(nl.NewRtAttr(unix.RTA_DPORT, binary.BigEndian.AppendUint16(nil, to.Port())))

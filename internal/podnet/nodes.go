@@ -14,8 +14,8 @@ import (
 // tellerName is the pod that tells what the server's node does.
 const tellerName = "node"
 
-// teller is that pod: it tells the node's /proc/stat, which any pod sees. It asks for no CPU and has no rights. It is in its node's network, which
-// nodes and pods reach: in the pod network there may be room for the server alone, as host-device has one link to hand over.
+// teller is that pod: it tells the node's /proc/stat, which any pod sees. It asks for no CPU and has no rights. It is
+// in its node's network, which pods reach too: the pod network may have room for the server alone (host-device).
 func (r Request) teller() *corev1.Pod {
 	pod := r.pod(tellerName, r.serverNode, Network{Host: true, BestEffort: true}, clientUser, corev1.Container{Image: r.ClientImage, Args: []string{"network", "node"}})
 	mount(pod, "tmp", "/tmp", "")
