@@ -63,15 +63,18 @@ func (s *Server) Processes() (pids []int) {
 	return pids
 }
 
-// end kills all that commands have started, until there is nothing left.
+// end kills all that commands have started, until there is nothing left. It looks twice: a process in the midst of
+// its exec has no arguments, and is not seen.
 func (s *Server) end() {
-	for pids := s.Processes(); len(pids) > 0; pids = s.Processes() {
-		for _, pid := range pids {
+	for unseen := 0; unseen < 2; unseen++ {
+		for _, pid := range s.Processes() {
+			unseen = -1
 			if err := kill(pid); err != nil {
 				s.tb.Errorf("process %d does not end: %v", pid, err)
 				return
 			}
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"david/internal/mycnf"
 )
@@ -19,8 +20,10 @@ func TestCommands(t *testing.T) {
 		if err := exec.Command(start).Run(); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.Processes()) < 2 {
-			t.Error("no second server")
+		for end := time.Now().Add(10 * time.Second); len(s.Processes()) < 2; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("no second server")
+			}
 		}
 	})
 	if left := s.Processes(); len(left) > 0 {
