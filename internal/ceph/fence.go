@@ -45,6 +45,13 @@ func (i Image) Locks(ctx context.Context) (list []Lock, err error) {
 // BreakLock takes a lock off. Whoever had it should be fenced before.
 func (i Image) BreakLock(ctx context.Context, l Lock) error {
 	_, err := i.rbd(ctx, i.BreakArgs(l)...)
+	if err == nil {
+		return nil
+	}
+	left, listed := i.Locks(ctx)
+	if listed == nil && !slices.Contains(left, l) { // it went by itself, as its client did
+		return nil
+	}
 	return err
 }
 

@@ -124,7 +124,7 @@ func (f *failoverFlags) request(a *app) (q failover.Request, err error) {
 		return q, usage("--dsn is missing: david has to ask the server whether it serves; name it as user@unix(/path/socket)/")
 	}
 	q = failover.Request{Home: a.home, Fence: f.fence, Device: filepath.Clean(f.device), Detached: f.detached, Old: f.old, Force: f.force, Mount: filepath.Clean(f.mount),
-		Start: strings.Fields(f.start), Recovery: f.recovery, Say: a.tell}
+		Start: strings.Fields(f.start), Recovery: f.recovery, Say: a.step}
 	if f.options != "" {
 		q.Options = strings.Split(f.options, ",")
 	}

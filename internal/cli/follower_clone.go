@@ -122,7 +122,7 @@ func (a *app) followerClone(ctx context.Context, f cloneFlags, name string) erro
 // cloneRequest reads the flags.
 func (a *app) cloneRequest(f cloneFlags, name string) (q follower.Request, err error) {
 	q = follower.Request{Name: name, Dir: f.dir, Port: f.port, Copy: f.copy, MaxPause: f.pause, CatchUp: f.catchUp, Guard: []string{holdGuard}}
-	q.Say = a.tell
+	q.Say = a.step
 	if f.create && f.account != "" {
 		return q, usage("--create-account and --account: give one of them")
 	}
@@ -202,5 +202,5 @@ func (a *app) printCloned(d cloneDocument, took time.Duration) {
 	if d.Verdict != nil && len(d.Verdict.Different) == 0 {
 		fmt.Fprintf(a.out, "  no row differs in %d tables\n", d.Verdict.Tables)
 	}
-	fmt.Fprintf(a.out, "next: david follower promote %[1]s, david follower drop %[1]s\n", r.Name)
+	fmt.Fprintf(a.out, "next, each with --dsn of the leader: david follower promote %[1]s --apply, david follower drop %[1]s --apply\n", r.Name)
 }

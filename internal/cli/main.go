@@ -101,7 +101,11 @@ func (a *app) command(ctx context.Context) int {
 		return exitInterrupted
 	}
 	if ctx.Err() != nil && exitCode(err) != exitInterrupted { // a command that says so itself keeps nothing
-		a.remark("interrupted; the finished trials are kept, and the same command goes on with a sandbox's experiment (%v)", err)
+		kept := ""
+		if a.trials {
+			kept = "; the finished trials are kept, and the same command goes on with a sandbox's experiment"
+		}
+		a.remark("interrupted%s (%v)", kept, err)
 		return exitInterrupted
 	}
 	a.remark("%v", err)

@@ -49,6 +49,13 @@ func fitted(to io.Writer, page func(io.Writer) error) error {
 // remark says something beside the results, as david.
 func (a *app) remark(format string, args ...any) { a.tell("david: " + fmt.Sprintf(format, args...)) }
 
+// step tells how far a command is, which --quiet leaves out.
+func (a *app) step(line string) {
+	if !a.quiet {
+		a.tell(line)
+	}
+}
+
 // tell writes a line beside the results. Where that fails, nobody could be told.
 func (a *app) tell(line string) {
 	_ = fitted(a.err, func(out io.Writer) error {

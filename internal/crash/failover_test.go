@@ -417,6 +417,9 @@ func testFailoverCeph(t *testing.T, c ceph.Cluster, feature string) {
 	q := b.request(home, a)
 	q.Image = &i
 	refused(t, q, "still answers")
+	mistaken := q
+	mistaken.Old = "127.0.0.1:1"
+	refused(t, mistaken, "is a client of this machine")
 	q.Force = true
 	third, gone := fuse(t, i)
 	f, err := os.OpenFile(third, os.O_RDWR, 0)

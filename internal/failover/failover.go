@@ -116,6 +116,7 @@ func Look(ctx context.Context, q Request) (p *Plan, err error) {
 	case err != nil:
 		return p, err
 	case mounted && q.Image != nil:
+		p.Undo = append(p.Undo, "umount "+p.point())
 		p.Notes = append(p.Notes, "it is fenced, attached and mounted by an earlier run: what is left is done")
 	case mounted:
 		p.Notes = append(p.Notes, "it is mounted there already; that no other machine has it is your word")
@@ -278,7 +279,7 @@ func (p *Plan) left(i int) string {
 	case done(Mounting):
 		return fmt.Sprintf("\nthe volume stays fenced, attached and mounted on %s; the same command goes on from there; %s gives it back", p.q.Mount, strings.Join(p.Undo, "; "))
 	case done(Fencing) && len(p.Fenced) > 0:
-		return "\nthe old side stays fenced, and nothing is mounted; the same command begins anew, where nobody is seen to have the image any more with --fence " + strings.Join(p.Fenced, " --fence ")
+		return "\nthe old side stays fenced, and nothing is mounted (an image that is attached is given back by the next run); the same command begins anew, where nobody is seen to have the image any more with --fence " + strings.Join(p.Fenced, " --fence ")
 	}
 	return "\nnothing is attached or mounted"
 }

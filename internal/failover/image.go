@@ -63,6 +63,9 @@ func (p *Plan) lookAtImage(ctx context.Context) error {
 	if p.Fenced, err = whom(clients, p.q.Fence); err != nil {
 		return err
 	}
+	if err := p.elsewhere(); err != nil {
+		return err
+	}
 	if own.Client != "" { // it is dead by then, and could not be told from a third one
 		p.Fenced = append(p.Fenced, own.Client)
 	}
@@ -70,6 +73,9 @@ func (p *Plan) lookAtImage(ctx context.Context) error {
 		p.step(Fencing, func(ctx context.Context) error { return i.Fence(ctx, address, fenceTime) }, append([]string{"ceph", "--conf", i.Conf}, ceph.FenceArgs(address, fenceTime)...)...)
 	}
 	for _, l := range locks {
+		if l.Address == own.Client { // it goes with what is given back first
+			continue
+		}
 		p.step(Fencing, func(ctx context.Context) error { return i.BreakLock(ctx, l) }, append([]string{"rbd", "--conf", i.Conf}, i.BreakArgs(l)...)...)
 	}
 	argv := i.FuseArgs(p.point())
@@ -100,6 +106,18 @@ func whom(clients, asked []string) ([]string, error) {
 		return nil, refuse("%s have the image open, of which only one can be the old side: unmap it where it is not, or name all that are to be shut out: --fence ADDRESS, each", strings.Join(others, " and "))
 	}
 	return append(slices.Clone(asked), others...), nil
+}
+
+// elsewhere refuses to shut out a client of this machine that nobody named: a server that works here would be ended by it.
+func (p *Plan) elsewhere() error {
+	for _, client := range p.Fenced {
+		host, _, found := strings.Cut(client, "/")
+		ip, _, err := net.SplitHostPort(host)
+		if found && err == nil && here(ip) && !p.q.Force && !slices.Contains(p.q.Fence, client) {
+			return refuse("%s, which has the image open, is a client of this machine: a server that works on the image here would be ended. Unmount it; or if it is the old side: --fence %[1]s", client)
+		}
+	}
+	return nil
 }
 
 // here tells whether an address is an IP of this machine, all of which would be fenced.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,6 +92,9 @@ func (p *Plan) serve(ctx context.Context, mounted bool) error {
 			return errors.Join(refuse("a server answers at %s already: stop it, or name with --dsn the one that --start starts", p.q.Addr), err)
 		}
 	} else {
+		if _, err := exec.LookPath(p.q.Start[0]); err != nil {
+			return refuse("--start: %w", err)
+		}
 		log := filepath.Join(p.dir, "start.log")
 		p.step(Starting, func(context.Context) error { return p.start(log) }, p.q.Start...)
 	}

@@ -29,6 +29,11 @@ func (r *Record) Drop(ctx context.Context, leader mysqld.Addr, leaveImage bool) 
 			return err
 		}
 	}
+	if !r.gone() { // else it is half-dropped already
+		if err := r.meant(ctx, leader); err != nil {
+			return err
+		}
+	}
 	r.State = Dropping
 	if err := r.save(); err != nil {
 		return err
@@ -48,12 +53,18 @@ func (r *Record) Drop(ctx context.Context, leader mysqld.Addr, leaveImage bool) 
 	return r.forget()
 }
 
+// letGo has a leader go on that stands still.
+func (r *Record) letGo() error {
+	if r.Held == nil {
+		return nil
+	}
+	return r.Held.Release()
+}
+
 // clear undoes what is on this machine: it lets go what is held, ends the server, and removes the data.
 func (r *Record) clear() error {
-	if r.Held != nil {
-		if err := r.Held.Release(); err != nil {
-			return err
-		}
+	if err := r.letGo(); err != nil {
+		return err
 	}
 	if err := r.end(); err != nil {
 		return err
@@ -83,7 +94,7 @@ func (r *Record) expel(ctx context.Context, leader mysqld.Addr) error {
 		if r.State == Dropping { // to drop one that was promoted is no advice
 			again = ", or david follower drop " + r.Name + " once more when it answers"
 		}
-		return fmt.Errorf("%w: DROP USER %s there%s (%w)", ErrAccountLeft, r.Account, again, err)
+		return fmt.Errorf("%w: DROP USER %s there%s (%v)", ErrAccountLeft, r.Account, again, err) // the rest is done: no bad input any more
 	}
 	conn, err := r.reach(ctx, leader)
 	if err != nil {
@@ -137,15 +148,23 @@ func reap(r *Record, say func(string)) error {
 	if err := r.save(); err != nil {
 		return err
 	}
-	if err := r.clear(); err != nil {
-		return fmt.Errorf("cannot remove the half-made follower %s: %w", r.Name, err)
+	if err := r.letGo(); err != nil {
+		return fmt.Errorf("the leader of the half-made follower %s may stand still: %w", r.Name, err)
 	}
-	if err := r.discard(context.Background()); err != nil { // its cluster is away: to wait for it at each command helps nobody
-		say(fmt.Sprintf("removed the half-made follower %s from this machine; %v", r.Name, err))
+	if err := r.clear(); err != nil { // somebody sits in its folder: no reason to refuse all other commands
+		say(fmt.Sprintf("cannot remove the half-made follower %s: %v; each command tries again, or: david follower drop %s --apply", r.Name, err, r.Name))
 		return nil
 	}
+	account := ""
 	if r.Account != "" {
-		say(fmt.Sprintf("removed the half-made follower %s; its account %s is left on %s: david follower drop %s drops it", r.Name, r.Account, r.Leader, r.Name))
+		account = fmt.Sprintf("; its account %s is left on %s: david follower drop %s drops it", r.Account, r.Leader, r.Name)
+	}
+	if err := r.discard(context.Background()); err != nil { // its cluster is away: to wait for it at each command helps nobody
+		say(fmt.Sprintf("removed the half-made follower %s from this machine; %v%s", r.Name, err, account))
+		return nil
+	}
+	if account != "" {
+		say("removed the half-made follower " + r.Name + account)
 		return nil
 	}
 	say("removed the half-made follower " + r.Name)

@@ -75,6 +75,9 @@ func Ask(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 			return l, err
 		}
 	}
+	if err := l.unfiltered(ctx, c); err != nil {
+		return l, err
+	}
 	if err := tables(ctx, c); err != nil {
 		return l, err
 	}
@@ -101,6 +104,26 @@ func (l *Leader) logs() error {
 	for _, cluster := range []string{"wsrep_on", "group_replication_group_name"} {
 		if value := v[cluster]; value != "" && !off(value) {
 			return refuse("cannot clone a member of a cluster (%s=%s): its own way adds members", cluster, value)
+		}
+	}
+	return nil
+}
+
+// unfiltered refuses a server that leaves databases out of its binary log: the clone has them, and never gets their changes.
+func (l *Leader) unfiltered(ctx context.Context, c *mysqld.Conn) error {
+	ask := "SHOW MASTER STATUS"
+	if !mariaDB(l.Flavour) && l.version.AtLeast(8, 2, 0) {
+		ask = "SHOW BINARY LOG STATUS"
+	}
+	rows, err := c.Records(ctx, ask)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		for _, name := range []string{"binlog_do_db", "binlog_ignore_db"} {
+			if row[name] != "" {
+				return refuse("cannot follow a server that leaves databases out of its binary log (%s=%s): a follower would have their rows and never their changes", name, row[name])
+			}
 		}
 	}
 	return nil

@@ -57,7 +57,10 @@ func survey(ctx context.Context, l Leader, q Request) (p Place, err error) {
 	case under.Type == "zfs": // also where it can share blocks between files, which takes longer
 		return p, p.dataset(ctx, l, under)
 	}
-	return p, p.choose()
+	if err := p.choose(); err != nil {
+		return p, err
+	}
+	return p, p.shared()
 }
 
 // beside is the folder that a follower's is made in where none is named: that which the data directory lies in, or
@@ -156,6 +159,20 @@ func (p *Place) choose() error {
 			p.Type, host.Size(p.Bytes))
 	}
 	p.Way = Reflink
+	return nil
+}
+
+// shared makes sure that a filesystem whose blocks are shared is not about to be full: the follower's server makes files of
+// its own, and whatever either server overwrites takes room from then on.
+func (p Place) shared() error {
+	const spare = 128 << 20
+	var st unix.Statfs_t
+	if err := unix.Statfs(p.In, &st); err != nil {
+		return err
+	}
+	if free := int64(st.Bavail) * st.Bsize; free < spare {
+		return refuse("cannot share blocks in %s: %s are free there, and what both servers write from then on takes room, so that the leader's disk could be full: free 128 MiB at least", p.In, host.Size(free))
+	}
 	return nil
 }
 

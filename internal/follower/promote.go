@@ -19,6 +19,9 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) error {
 	if r.State != Following {
 		return refuse("cannot promote the follower %s: it is %s", r.Name, r.State)
 	}
+	if err := r.meant(ctx, leader); err != nil {
+		return err
+	}
 	own, err := mysqld.Open(ctx, r.addr(leader))
 	if err != nil {
 		return err

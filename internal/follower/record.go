@@ -61,6 +61,7 @@ type Record struct {
 	Version string        `json:"version"`
 	Leader  string        `json:"leader"` // as its address is shown
 	UUID    string        `json:"leader_uuid,omitempty"`
+	At      Spot          `json:"leader_at,omitzero"`
 	Way     Way           `json:"way"`
 	Volume  *Volume       `json:"volume,omitempty"` // of the way Image
 	ZFS     *ZFS          `json:"zfs,omitempty"`    // of the way Dataset
@@ -79,6 +80,12 @@ type Record struct {
 
 	dir  string // of the record
 	lock *os.File
+}
+
+// Spot is where a leader is found: no two servers of one machine share either.
+type Spot struct {
+	Port    int    `json:"port"`
+	Datadir string `json:"datadir"` // as the server has it
 }
 
 // Times says how long the steps of a clone took, in seconds.

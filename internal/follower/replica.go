@@ -3,6 +3,8 @@ package follower
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -189,11 +191,14 @@ func (l Leader) grant(ctx context.Context, leader *mysqld.Conn, name, quoted str
 	// Of 32 characters at most, as replication takes, with one of each kind that rules for passwords ask for.
 	a := &Account{User: accountOf(name), Password: mysqld.Secret(rand.Text() + "-a1Z")}
 	create := "CREATE USER " + quoted + " IDENTIFIED BY '" + string(a.Password) + "'"
+	if mariaDB(l.Flavour) { // which writes the statement to its binary log as it stands; MySQL masks it
+		create = "CREATE USER " + quoted + " IDENTIFIED BY PASSWORD '" + nativeHash(string(a.Password)) + "'"
+	}
 	if l.TLS {
 		create += " REQUIRE SSL"
 	}
 	if err := leader.Exec(ctx, create); err != nil {
-		err = fmt.Errorf("cannot make the follower's account: %w", err)
+		err = fmt.Errorf("cannot make the follower's account %[1]s: %[2]w; if one of that name is left there and nobody needs it: DROP USER %[1]s; else give the follower another name, or --account", quoted, err)
 		if mysqld.Number(err) != 0 { // the server's own: it may be there already, and is another's then
 			err = foreign{err}
 		}
@@ -203,6 +208,14 @@ func (l Leader) grant(ctx context.Context, leader *mysqld.Conn, name, quoted str
 		return nil, fmt.Errorf("cannot let the follower's account replicate, which takes REPLICATION SLAVE WITH GRANT OPTION (or name another account, with --account): %w", err)
 	}
 	return a, nil
+}
+
+// nativeHash is what mysql_native_password keeps of a password: * and SHA1(SHA1(password)) in hexadecimal digits (MariaDB's
+// documentation, PASSWORD()).
+func nativeHash(password string) string {
+	once := sha1.Sum([]byte(password))
+	twice := sha1.Sum(once[:])
+	return "*" + strings.ToUpper(hex.EncodeToString(twice[:]))
 }
 
 // foreign keeps an error's words.

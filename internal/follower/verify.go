@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +37,9 @@ func (r *Record) Verify(ctx context.Context, leader mysqld.Addr) (v Verdict, err
 	if r.State != Following {
 		return v, refuse("cannot compare the follower %s: it is %s", r.Name, r.State)
 	}
+	if err := r.answers(); err != nil {
+		return v, err
+	}
 	p, err := r.reachBoth(ctx, leader)
 	if err != nil {
 		return v, err
@@ -50,14 +54,41 @@ func (r *Record) reach(ctx context.Context, leader mysqld.Addr) (*mysqld.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	who, err := conn.Identity(ctx)
-	if err == nil && !mariaDB(r.Flavour) && who.UUID != r.UUID { // MariaDB's may change
+	led, err := r.led(ctx, conn)
+	if err == nil && !led {
 		err = refuse("%s is not the leader of the follower %s, which is %s: name that one with --dsn", leader, r.Name, r.Leader)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
+}
+
+// led tells whether a server is the leader: MySQL's by its UUID, MariaDB's, which may have none, by its port and its data
+// directory, of which one may have changed since. Followers of earlier davids have only the first on record.
+func (r *Record) led(ctx context.Context, c *mysqld.Conn) (bool, error) {
+	if !mariaDB(r.Flavour) {
+		who, err := c.Identity(ctx)
+		return who.UUID == r.UUID, err
+	}
+	v, err := c.Variables(ctx)
+	return r.At == Spot{} || v["port"] == strconv.Itoa(r.At.Port) || v["datadir"] == r.At.Datadir, err
+}
+
+// meant refuses a server that answers and is not the leader, before anything is done by which there is no way back. One that
+// does not answer is no reason.
+func (r *Record) meant(ctx context.Context, leader mysqld.Addr) error {
+	if r.Account == "" {
+		return nil
+	}
+	conn, err := r.reach(ctx, leader)
+	if errors.Is(err, ErrInput) {
+		return err
+	}
+	if err != nil {
+		return nil
+	}
+	return conn.Close()
 }
 
 // reachBoth connects to a leader and its follower.
@@ -119,7 +150,10 @@ const resumePatience = 2 * time.Minute
 func (p pair) resume() error {
 	ctx, cancel := context.WithTimeout(context.Background(), resumePatience)
 	defer cancel()
-	return errors.Join(p.follower.Exec(ctx, p.stop), p.follower.Exec(ctx, p.start))
+	if err := errors.Join(p.follower.Exec(ctx, p.stop), p.follower.Exec(ctx, p.start)); err != nil {
+		return fmt.Errorf("the follower may stand still since, until david follower start has it go on: %w", err)
+	}
+	return nil
 }
 
 // look begins a snapshot of the leader's transactions, and returns the GTIDs it has. MySQL takes no two such

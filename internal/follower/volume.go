@@ -224,8 +224,8 @@ func (r *Record) mount() error {
 	return nil
 }
 
-// remount mounts the volume again where it is not, as after a reboot, or where its rbd-fuse is dead: whatever was
-// mounted upon that is of no use any more.
+// remount mounts the volume again where it is not, as after a reboot, or where its rbd-fuse is dead or does not
+// answer: whatever was mounted upon that is of no use any more.
 func (r *Record) remount(ctx context.Context) error {
 	if r.ZFS != nil {
 		return r.mountZFS(ctx)
@@ -235,7 +235,7 @@ func (r *Record) remount(ctx context.Context) error {
 		return nil
 	}
 	there, err := unmount.Mounted(r.point())
-	if err == nil && there && v.By != nil && v.By.Alive() {
+	if err == nil && there && v.By != nil && v.By.Alive() && r.answers() == nil {
 		return nil
 	}
 	if err := r.end(); err != nil {
@@ -259,6 +259,26 @@ func (r *Record) guarded(ctx context.Context, limit time.Duration, do func() err
 	return ceph.Guarded(ctx, limit, r.hide, do)
 }
 
+// answers reads a block of the image past every cache, and ends an rbd-fuse that does not give it: all that touches the
+// volume would hang. No interrupt cuts it short: who waits for rbd-fuse cannot end before it does.
+func (r *Record) answers() error {
+	if r.Volume == nil {
+		return nil
+	}
+	err := r.guarded(context.Background(), ceph.Wedged, func() error {
+		image, err := os.OpenFile(filepath.Join(r.shown(), r.Volume.Name), os.O_RDONLY|unix.O_DIRECT, 0)
+		if err != nil {
+			return err
+		}
+		_, err = image.ReadAt(make([]byte, 4096), 0)
+		return errors.Join(err, image.Close())
+	})
+	if err != nil {
+		return fmt.Errorf("the volume of the follower %s does not answer: %w; david follower start %s shows it anew", r.Name, err, r.Name)
+	}
+	return nil
+}
+
 // hide ends the rbd-fuse of the volume: what waits for it gets an error.
 func (r *Record) hide() error {
 	if r.Volume == nil || r.Volume.By == nil {
@@ -266,6 +286,10 @@ func (r *Record) hide() error {
 	}
 	return r.Volume.By.Kill()
 }
+
+// endPatience is how long a volume may take to be unmounted. What it does not write down any more a journal's replay makes up
+// for, or it is removed anyway.
+const endPatience = 30 * time.Second
 
 // end ends the follower's servers and gives its volume back to this machine.
 func (r *Record) end() error {
@@ -282,7 +306,12 @@ func (r *Record) end() error {
 	if err != nil {
 		return err
 	}
-	if err := ceph.Guarded(context.Background(), ceph.Wedged, r.hide, func() error { return unmount.Now(r.point()) }); err != nil {
+	off := func() error { return unmount.Now(r.point()) }
+	err = ceph.Guarded(context.Background(), endPatience, r.hide, off)
+	if errors.Is(err, unix.EBUSY) { // threads of a server that was killed wait for a volume that does not answer
+		err = errors.Join(r.hide(), off())
+	}
+	if err != nil {
 		if there, looked := unmount.Mounted(r.point()); there || looked != nil {
 			return errors.Join(err, looked)
 		}

@@ -43,5 +43,5 @@ func Now(path string) error {
 			return fmt.Errorf("cannot unmount %s: %w", path, err)
 		}
 	}
-	return fmt.Errorf("cannot unmount %s: %w; a process still uses it", path, err)
+	return fmt.Errorf("cannot unmount %[1]s: %[2]w; a process still uses it: fuser -vm %[1]s names it", path, err)
 }

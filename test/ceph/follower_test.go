@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"david/internal/ceph"
 	"david/internal/follower"
 	"david/internal/hold"
@@ -240,6 +242,7 @@ func testFollowers(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool)
 	}
 	x.nothingLeft()
 	x.abandoned()
+	x.wedged()
 	x.frozen()
 	x.cycles()
 }
@@ -292,6 +295,33 @@ func (x *imaged) abandoned() {
 	if err := r.Drop(x.t.Context(), x.leader, false); err != nil {
 		x.t.Error(err)
 	}
+	x.nothingLeft()
+}
+
+// wedged is a follower whose rbd-fuse answers no more: start shows its volume anew, drop does not wait for it.
+func (x *imaged) wedged() {
+	r := x.clone("wedged")
+	stop := func() {
+		if err := unix.Kill(r.Volume.By.PID, unix.SIGSTOP); err != nil {
+			x.t.Error(err)
+		}
+	}
+	stop()
+	began, was := time.Now(), *r.Volume.By
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil {
+		x.t.Error(err)
+	}
+	if *r.Volume.By == was {
+		x.t.Error("it has the same rbd-fuse")
+	}
+	x.t.Logf("started anew after %s", time.Since(began))
+	x.same(r)
+	stop()
+	began = time.Now()
+	if err := r.Drop(x.t.Context(), x.leader, false); err != nil {
+		x.t.Error(err)
+	}
+	x.t.Logf("dropped after %s", time.Since(began))
 	x.nothingLeft()
 }
 
