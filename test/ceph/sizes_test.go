@@ -62,7 +62,7 @@ func (x *imaged) fill(n int) {
 	}
 	does("SET SESSION sql_log_bin = 0")
 	defer does("SET SESSION sql_log_bin = 1") // the connection goes back to those that the load is written by
-	const rows, batch = 130000, 4000 // two rows to a page
+	const rows, batch = 130000, 4000          // two rows to a page
 	for i := range n {
 		name := fmt.Sprintf("app.big%d", i)
 		does("CREATE TABLE IF NOT EXISTS " + name + " (id BIGINT AUTO_INCREMENT PRIMARY KEY, s VARBINARY(7500))")
