@@ -202,5 +202,6 @@ func (a *app) printCloned(d cloneDocument, took time.Duration) {
 	if d.Verdict != nil && len(d.Verdict.Different) == 0 {
 		fmt.Fprintf(a.out, "  no row differs in %d tables\n", d.Verdict.Tables)
 	}
-	fmt.Fprintf(a.out, "next, each with --dsn of the leader: david follower promote %[1]s --apply, david follower drop %[1]s --apply\n", r.Name)
+	fmt.Fprintf(a.out, "next: david follower promote %[1]s --dsn LEADER --apply, or: david follower drop %[1]s --dsn LEADER --apply\n",
+		r.Name)
 }

@@ -33,7 +33,7 @@ type cephFlags struct {
 func (f *cephFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.conf, "ceph-conf", "", "FILE of a Ceph cluster, with the key of client.admin where it says")
 	fs.StringVar(&f.pool, "pool", "", "pools of that cluster, with commas between; servers run on the first. What david makes there it removes")
-	fs.BoolVar(&f.local, "local", false, "the throwaway Ceph of make ceph, its pools of 2 and 3 copies, at 14 % and 87 % of its capacity")
+	fs.BoolVar(&f.local, "local", false, "the throwaway Ceph of make ceph: pools of 2 and 3 copies, each filled to 14 % and 87 %")
 	fs.BoolVar(&f.none, "no-ceph", false, "the part with buffer pools alone, its servers on this machine's disk: it says nothing of Ceph")
 	fs.StringVar(&f.used, "used", "", "shares of the cluster's capacity to fill it to before writes are measured, as in 14%,87% (default: as full as it is)")
 }

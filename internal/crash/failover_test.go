@@ -419,7 +419,7 @@ func testFailoverCeph(t *testing.T, c ceph.Cluster, feature string) {
 	refused(t, q, "still answers")
 	mistaken := q
 	mistaken.Old = "127.0.0.1:1"
-	refused(t, mistaken, "is a client of this machine")
+	refused(t, mistaken, "this machine itself has the image open")
 	q.Force = true
 	third, gone := fuse(t, i)
 	f, err := os.OpenFile(third, os.O_RDWR, 0)

@@ -116,7 +116,6 @@ func Look(ctx context.Context, q Request) (p *Plan, err error) {
 	case err != nil:
 		return p, err
 	case mounted && q.Image != nil:
-		p.Undo = append(p.Undo, "umount "+p.point())
 		p.Notes = append(p.Notes, "it is fenced, attached and mounted by an earlier run: what is left is done")
 	case mounted:
 		p.Notes = append(p.Notes, "it is mounted there already; that no other machine has it is your word")
@@ -185,6 +184,9 @@ func (p *Plan) Close() error {
 // place refuses a mount point that cannot be used. mounted: the volume is there already.
 func (p *Plan) place() (mounted bool, err error) {
 	p.Undo = []string{"umount " + p.q.Mount}
+	if p.q.Image != nil {
+		p.Undo = append(p.Undo, "umount "+p.point())
+	}
 	if info, err := os.Stat(p.q.Mount); err != nil || !info.IsDir() {
 		return false, refuse("--mount %s: it is no folder", p.q.Mount)
 	}
@@ -279,7 +281,8 @@ func (p *Plan) left(i int) string {
 	case done(Mounting):
 		return fmt.Sprintf("\nthe volume stays fenced, attached and mounted on %s; the same command goes on from there; %s gives it back", p.q.Mount, strings.Join(p.Undo, "; "))
 	case done(Fencing) && len(p.Fenced) > 0:
-		return "\nthe old side stays fenced, and nothing is mounted (an image that is attached is given back by the next run); the same command begins anew, where nobody is seen to have the image any more with --fence " + strings.Join(p.Fenced, " --fence ")
+		return "\nthe old side stays fenced, and nothing is mounted. The same command begins anew, and gives back first what is " +
+			"attached here; where nobody is seen to have the image any more, name who had it: --fence " + strings.Join(p.Fenced, " --fence ")
 	}
 	return "\nnothing is attached or mounted"
 }

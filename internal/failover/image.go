@@ -63,7 +63,7 @@ func (p *Plan) lookAtImage(ctx context.Context) error {
 	if p.Fenced, err = whom(clients, p.q.Fence); err != nil {
 		return err
 	}
-	if err := p.elsewhere(); err != nil {
+	if err := p.notOurs(); err != nil {
 		return err
 	}
 	if own.Client != "" { // it is dead by then, and could not be told from a third one
@@ -81,7 +81,6 @@ func (p *Plan) lookAtImage(ctx context.Context) error {
 	argv := i.FuseArgs(p.point())
 	p.step(Attaching, func(ctx context.Context) error { return p.attach(ctx) }, append([]string{"env", ceph.FuseVariable}, argv...)...)
 	p.mount(true)
-	p.Undo = append(p.Undo, "umount "+p.point())
 	return nil
 }
 
@@ -108,13 +107,14 @@ func whom(clients, asked []string) ([]string, error) {
 	return append(slices.Clone(asked), others...), nil
 }
 
-// elsewhere refuses to shut out a client of this machine that nobody named: a server that works here would be ended by it.
-func (p *Plan) elsewhere() error {
+// notOurs refuses to shut out a client of this machine that nobody named: a server that works here would be ended.
+func (p *Plan) notOurs() error {
 	for _, client := range p.Fenced {
 		host, _, found := strings.Cut(client, "/")
 		ip, _, err := net.SplitHostPort(host)
 		if found && err == nil && here(ip) && !p.q.Force && !slices.Contains(p.q.Fence, client) {
-			return refuse("%s, which has the image open, is a client of this machine: a server that works on the image here would be ended. Unmount it; or if it is the old side: --fence %[1]s", client)
+			return refuse("this machine itself has the image open, as %[1]s: a server that works on it would be ended; "+
+				"unmount it first, or if it is the old side name it: --fence %[1]s", client)
 		}
 	}
 	return nil

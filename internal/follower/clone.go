@@ -78,7 +78,8 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 		return p, err
 	}
 	l := p.Leader
-	r := Record{Name: q.Name, State: Making, Made: time.Now(), Flavour: l.Flavour, Version: l.Version, Leader: conn.Addr().String(), UUID: l.UUID, At: Spot{l.Port, l.Datadir},
+	r := Record{Name: q.Name, State: Making, Made: time.Now(), Flavour: l.Flavour, Version: l.Version,
+		Leader: conn.Addr().String(), UUID: l.UUID, At: Spot{l.Port, l.Datadir},
 		Way: p.Place.Way, Dir: filepath.Join(p.Place.In, folderOf(q.Name)), UID: l.UID, GID: l.GID, Launch: l.Launch, Events: l.Variables["event_scheduler"]}
 	if r.Way == Image {
 		r.Volume = p.Place.volume(*q.Image, q.Name)
@@ -231,12 +232,12 @@ func (r *Record) make(ctx context.Context, q Request, p Plan, leader *mysqld.Con
 	if err := pair.catchUp(ctx, q.CatchUp); err != nil {
 		return err
 	}
-	// MariaDB does not sync what it notes of its leader: a crash in the first half minute would leave a follower that knows none.
-	if err := r.guarded(ctx, startPatience, func() error { return flush(ctx, r.data()) }); err != nil {
-		return err
-	}
 	r.Times.CatchUp = time.Since(began).Seconds()
-	return nil
+	if !pair.maria {
+		return nil
+	}
+	// MariaDB does not sync what it notes of its leader (master.info): after a crash soon the follower would know none.
+	return r.guarded(ctx, startPatience, func() error { return flush(ctx, r.data()) })
 }
 
 // collect makes the follower's folder and takes the data into it.

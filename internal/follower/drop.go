@@ -94,7 +94,8 @@ func (r *Record) expel(ctx context.Context, leader mysqld.Addr) error {
 		if r.State == Dropping { // to drop one that was promoted is no advice
 			again = ", or david follower drop " + r.Name + " once more when it answers"
 		}
-		return fmt.Errorf("%w: DROP USER %s there%s (%v)", ErrAccountLeft, r.Account, again, err) // the rest is done: no bad input any more
+		// The rest is done, so this is no error of the user's input any more (ErrInput), whatever the cause was: %v, not %w.
+		return fmt.Errorf("%w: DROP USER %s there%s (%v)", ErrAccountLeft, r.Account, again, err)
 	}
 	conn, err := r.reach(ctx, leader)
 	if err != nil {

@@ -166,27 +166,29 @@ func (p *Place) choose() error {
 // its own, and whatever either server overwrites takes room from then on.
 func (p Place) shared() error {
 	const spare = 128 << 20
-	var st unix.Statfs_t
-	if err := unix.Statfs(p.In, &st); err != nil {
-		return err
+	free, err := p.free()
+	if err == nil && free < spare {
+		err = refuse("cannot share blocks in %s: %s are free, and what both servers write from then on takes room, so that the "+
+			"leader's disk could be full: free 128 MiB at least", p.In, host.Size(free))
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < spare {
-		return refuse("cannot share blocks in %s: %s are free there, and what both servers write from then on takes room, so that the leader's disk could be full: free 128 MiB at least", p.In, host.Size(free))
-	}
-	return nil
+	return err
 }
 
 // room makes sure that a copy fits.
 func (p Place) room() error {
 	const spare = 1 << 30
+	free, err := p.free()
+	if err == nil && free < p.Bytes+spare {
+		err = refuse("cannot copy %s to %s: %s are free, and 1 GiB has to stay so; name a folder on a larger disk with --dir", host.Size(p.Bytes), p.In, host.Size(free))
+	}
+	return err
+}
+
+// free is what may be written where the follower is made, in bytes.
+func (p Place) free() (int64, error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(p.In, &st); err != nil {
-		return err
-	}
-	if free := int64(st.Bavail) * st.Bsize; free < p.Bytes+spare {
-		return refuse("cannot copy %s to %s: %s are free, and 1 GiB has to stay so; name a folder on a larger disk with --dir", host.Size(p.Bytes), p.In, host.Size(free))
-	}
-	return nil
+	err := unix.Statfs(p.In, &st)
+	return int64(st.Bavail) * st.Bsize, err
 }
 
 // String says where and how.

@@ -151,7 +151,7 @@ func (p pair) resume() error {
 	ctx, cancel := context.WithTimeout(context.Background(), resumePatience)
 	defer cancel()
 	if err := errors.Join(p.follower.Exec(ctx, p.stop), p.follower.Exec(ctx, p.start)); err != nil {
-		return fmt.Errorf("the follower may stand still since, until david follower start has it go on: %w", err)
+		return fmt.Errorf("the follower may apply nothing since, until %s there: %w", p.start, err)
 	}
 	return nil
 }
