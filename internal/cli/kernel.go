@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -70,6 +71,9 @@ func (a *app) kernelMachine(ctx context.Context, dir string) (kernel.Machine, er
 	}
 	disk := facts.Data.Disk
 	if dir != "" {
+		if _, err := os.Stat(dir); err != nil {
+			return kernel.Machine{}, usage("--dir: %v", err)
+		}
 		data, err := host.Under(dir)
 		if err != nil {
 			return kernel.Machine{}, codedError{exitUsage, err}

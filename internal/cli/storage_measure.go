@@ -322,7 +322,7 @@ func (f storageMeasureFlags) layouts(list []storage.Layout, room int64) (all []r
 			}
 		}
 	}
-	if len(records) > 0 && !slices.ContainsFunc(all, func(l result.Layout) bool { return l.Tool == "zfs" }) {
+	if len(f.recordSize) > 0 && !slices.ContainsFunc(all, func(l result.Layout) bool { return l.Tool == "zfs" }) {
 		return nil, usage("--recordsize is for layouts of ZFS, and --layout %s has none: give --layout raidz4, --with zfs, or --fs xfs,zfs", f.layout)
 	}
 	return all, nil

@@ -41,6 +41,7 @@ func TestStorageMeasureFlags(t *testing.T) {
 		"--recordsize large: a power of two":         {"--recordsize", "large", "--layout", "raidz4"},
 		"8K stands there twice":                      {"--recordsize", "8K,8192", "--layout", "raidz4"},
 		"one,stripe4,raid10x4 has none: give":        {"--recordsize", "128K"},
+		"--layout one,stripe2 has none: give":        {"--recordsize", "16K", "--layout", "one,stripe2"},
 		"--layout one,raid10x2 has none: give":       {"--recordsize", "16K,8K", "--layout", "one,raid10x2", "--with", "btrfs,md"},
 		"--fio-time 1ms":                             {"--fio-time", "1ms"},
 		"--fio-rounds -1":                            {"--fio-rounds", "-1"},

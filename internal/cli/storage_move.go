@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"strings"
 	"syscall"
 	"time"
@@ -88,10 +89,20 @@ func (f moveFlags) check() error {
 		return usage("--stop and --start go together: what stops the server and what starts it")
 	case f.stop != "" && (len(strings.Fields(f.stop)) == 0 || len(strings.Fields(f.start)) == 0):
 		return usage("--stop and --start: give a command each")
+	case f.start != "" && !isProgram(f.start):
+		return usage("--start %s: there is no such program here", f.start)
+	case f.stop != "" && !isProgram(f.stop):
+		return usage("--stop %s: there is no such program here", f.stop)
 	case f.mostStop <= 0 || f.stopWithin <= 0 || f.startWithin <= 0 || f.proving < 0:
 		return usage("--max-stop, --stop-within and --start-within: give times above 0, as 30s; --proof 0 is none")
 	}
 	return nil
+}
+
+// isProgram tells whether the program of a command is there.
+func isProgram(command string) bool {
+	_, err := exec.LookPath(strings.Fields(command)[0])
+	return err == nil
 }
 
 // storageMove shows what it would do, or does it.

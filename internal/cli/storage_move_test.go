@@ -52,6 +52,14 @@ func TestStorageMove(t *testing.T) {
 	if _, err := os.Lstat(to); !os.IsNotExist(err) {
 		t.Errorf("something was made: %v", err)
 	}
+	apart := filepath.Join(filepath.Dir(s.Data()), "apart") // a table that the server keeps elsewhere
+	if err := errors.Join(os.Mkdir(apart, 0o700), os.Chmod(apart, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	s.Exec("CREATE TABLE shop.apart (id INT PRIMARY KEY) DATA DIRECTORY='" + apart + "'")
+	says(run(exitDone, "--to", to), "shop/apart.isl, "+apart+"/shop/apart.ibd")
+	s.Exec("DROP TABLE shop.apart")
+	says(run(exitUsage, "--to", to, "--start", "/no/such --program"), "--start /no/such --program: there is no such program here")
 	says(run(exitUsage, "--to", s.Data()+"/new"), "lies in the data folder")
 	says(run(exitDone, "--to", to, "--apply"), "moved\n", "the server was away for", "each byte compared, and the same on both sides", "CHECKSUM TABLE: 1 tables as before the stop", "not in use: "+s.Data()+".david-old")
 	if real, err := filepath.EvalSymlinks(s.Data()); err != nil || real != to {

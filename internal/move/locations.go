@@ -2,7 +2,10 @@ package move
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -83,6 +86,31 @@ func systemFile(v map[string]string, link string) string {
 		return ""
 	}
 	return path
+}
+
+// tablespaces adds those tables that MariaDB was told to keep elsewhere (DATA DIRECTORY): a file NAME.isl holds the path.
+// MySQL keeps such paths in its dictionary, and takes none that is not in innodb_directories.
+func (p *Plan) tablespaces(root *os.Root, files []file, real string) error {
+	for _, f := range files {
+		if !f.mode.IsRegular() || filepath.Ext(f.name) != ".isl" {
+			continue
+		}
+		text, err := root.ReadFile(f.name)
+		if errors.Is(err, fs.ErrNotExist) { // its table was dropped meanwhile
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot see where the table of %s lies: %w", f.name, err)
+		}
+		where, why := p.Route.placed(strings.TrimSpace(string(text)), p.Route.Link, real)
+		if why != "" {
+			p.Refused = append(p.Refused, fmt.Sprintf("the table of %s: %s %s", f.name, strings.TrimSpace(string(text)), why))
+		}
+		if where != "" {
+			p.Elsewhere = append(p.Elsewhere, Elsewhere{f.name, where})
+		}
+	}
+	return nil
 }
 
 // linked are the links in a folder: what they lead to stays where it is. refused are those that would lead

@@ -200,6 +200,9 @@ func (p *Plan) size(ctx context.Context) error {
 		}
 	}
 	p.Elsewhere, p.Refused = linked(files, real)
+	if err := p.tablespaces(root, files, real); err != nil {
+		return err
+	}
 	p.Rate = speed(ctx, root, largest)
 	if p.From, err = host.Under(real); err != nil {
 		return err
