@@ -192,32 +192,24 @@ func TestCountdown(t *testing.T) {
 func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	home := testHome(t)
+	words := func(text string) []string { // what is free moves
+		return strings.Fields(regexp.MustCompile(`[0-9.]+( ([KMGT]i)?B)?`).ReplaceAllString(strings.Join(strings.Fields(text), " "), "N"))
+	}
 	for _, line := range []string{"price volumes --iops 10000 --size 500GiB", "price catalogue", "storage plan --iops 20000 --size 1TiB --provider EC2", "race --list --memory 16G",
 		"config show", "kernel plan", "facts", "study p1 --dry-run", "study p2 --dry-run", "plan --data 200GiB --tps 100 --rpo 0s --rto 1m --survive zone --why", "plan ceph",
 		"plan iops-per-gb --size 1TiB", "server list", "doctor"} {
 		argv := strings.Fields(line)
-		tty, seen, closed := openTerminal(t)
-		if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
-			t.Fatal(err)
+		seen, piped := bothWays(t, home, argv)
+		for n := 0; n < 10 && line == "facts" && !slices.Equal(words(seen), words(piped)); n++ {
+			seen, piped = bothWays(t, home, argv) // loop devices of other tests came or went in between
 		}
-		var piped strings.Builder
-		for _, out := range []io.Writer{tty, &piped} {
-			a := &app{out: out, err: io.Discard, home: home, env: os.Getenv, argv: argv, build: Build{Version: "dev"}, sharing: beside(home)}
-			if code := a.execute(t.Context()); code != exitDone {
-				t.Fatalf("%s: exit code %d", line, code)
-			}
-		}
-		closed()
 		command := regexp.MustCompile(`^  [a-z./-]+ .*([-=/]|&&)`)
-		for shown := range strings.Lines(strings.ReplaceAll(seen.String(), "\r", "")) {
+		for shown := range strings.Lines(strings.ReplaceAll(seen, "\r", "")) {
 			if shown = strings.TrimSuffix(shown, "\n"); utf8.RuneCountInString(shown) > 80 && !command.MatchString(shown) && strings.Contains(strings.TrimSpace(shown), " ") {
 				t.Errorf("%s: %d columns: %s", line, utf8.RuneCountInString(shown), shown)
 			}
 		}
-		words := func(text string) []string {
-			return strings.Fields(regexp.MustCompile(`[0-9.]+( ([KMGT]i)?B)?`).ReplaceAllString(strings.Join(strings.Fields(text), " "), "N"))
-		} // what is free moves
-		if got, want := words(seen.String()), words(piped.String()); !slices.Equal(got, want) {
+		if got, want := words(seen), words(piped); !slices.Equal(got, want) {
 			at := 0
 			for at < min(len(got), len(want)) && got[at] == want[at] {
 				at++
@@ -225,6 +217,24 @@ func TestTablesFit(t *testing.T) {
 			t.Errorf("%s: the terminal says other words than a pipe: %q, not %q", line, got[at:min(at+5, len(got))], want[at:min(at+5, len(want))])
 		}
 	}
+}
+
+// bothWays is what a command writes onto a terminal of 80 columns, and into a pipe.
+func bothWays(t *testing.T, home string, argv []string) (terminal, pipe string) {
+	t.Helper()
+	tty, seen, closed := openTerminal(t)
+	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
+		t.Fatal(err)
+	}
+	var piped strings.Builder
+	for _, out := range []io.Writer{tty, &piped} {
+		a := &app{out: out, err: io.Discard, home: home, env: os.Getenv, argv: argv, build: Build{Version: "dev"}, sharing: beside(home)}
+		if code := a.execute(t.Context()); code != exitDone {
+			t.Fatalf("%v: exit code %d", argv, code)
+		}
+	}
+	closed()
+	return seen.String(), piped.String()
 }
 
 // TestNobodyReads: where whoever read has gone, as head does, nothing is said of it; of anything else it is.
