@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,7 @@ func invited(t *testing.T, w *Workspace, g Template, settings ...mycnf.Setting) 
 	if b.Basedir != "" {
 		cmd.Args = append(cmd.Args, "--basedir="+b.Basedir)
 	}
+	runtime.LockOSThread() // until the test ends: the signal is tied to the thread that forks
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: w.owner.Credential()}
 	cmd.Dir = guest.Folders[0].Path
 	return guest, cmd

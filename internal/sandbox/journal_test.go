@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,6 +57,7 @@ func planted(t *testing.T, home string, change func(*journal, string)) *journal 
 func sleeper(t *testing.T, uid int, args ...string) process.ID {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", "read never"}, args...)...)
+	runtime.LockOSThread() // until the test ends: the signal is tied to the thread that forks
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Credential = nil

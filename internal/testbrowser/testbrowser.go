@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +48,9 @@ type Browser struct {
 // New starts a browser whose files, too, live in a folder of the test.
 func New(t *testing.T) *Browser {
 	t.Helper()
+	// chromedp has the browser killed when the thread that forked it ends. Any other goroutine could end that one, by being
+	// locked to it at its own end (internal/serve does): it is this test's until the test ends.
+	goruntime.LockOSThread()
 	path, home := find(t), t.TempDir()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")),
