@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +35,8 @@ type storageMeasureFlags struct {
 	fioOnly                     bool
 	disks                       []string
 	ceph                        result.CephPool
-	capped                      bool // --volume was given
+	capped                      bool     // --volume was given
+	options                     []string // of one volume, that were given
 	provider, size, catalogue   string
 }
 
@@ -102,8 +102,12 @@ func (f *storageMeasureFlags) settleLayouts(given func(name string) bool) error 
 		}
 	}
 	f.capped = given("volume") || len(f.disks) == 0
-	options := len(f.mount)+len(f.scheduler)+len(f.readAhead) > 0 || given("fs")
-	if options && !given("layout") {
+	for _, name := range []string{"fs", "mount", "scheduler", "read-ahead"} {
+		if given(name) {
+			f.options = append(f.options, "--"+name)
+		}
+	}
+	if len(f.options) > 0 && !given("layout") {
 		f.layout = string(storage.One)
 	}
 	if f.fioRounds < 0 || f.fioRounds > mostRepeats {
@@ -126,7 +130,7 @@ func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
 	if err != nil {
 		return err
 	}
-	arms, left, err := onDisks(arms, f.disks)
+	notes, err := onDisks(arms, f.disks)
 	if err != nil {
 		return err
 	}
@@ -134,7 +138,7 @@ func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
 	if err != nil {
 		return err
 	}
-	costs, err := f.prices(c, arms)
+	costs, err := f.costs(c)
 	if err != nil {
 		return err
 	}
@@ -146,7 +150,7 @@ func (a *app) storageMeasure(ctx context.Context, f storageMeasureFlags) error {
 	if err != nil {
 		return err
 	}
-	q.Notes = append(q.Notes, left...)
+	q.Notes = append(q.Notes, notes...)
 	q.Arms, q.Fio, q.Title = arms, lab.Fio{Rounds: f.fioRounds, Each: f.fioTime, Alone: f.fioOnly, Unsynced: f.fioUnsynced}, "layouts of volumes"
 	q.Spread()
 	if len(q.Arms) > 1 && !f.fioOnly {
@@ -172,12 +176,13 @@ func (a *app) expected(layouts string) {
 	}
 }
 
-// printLayouts shows what was found, and says by its error where a gate failed.
-func (a *app) printLayouts(store *result.Store, costs report.Prices, asJSON bool) error {
+// printLayouts shows what was found, and says by its error where a gate failed. costs prices what was built.
+func (a *app) printLayouts(store *result.Store, costs func([]result.Arm) report.Prices, asJSON bool) error {
 	data, err := load(store)
 	if err != nil {
 		return err
 	}
+	prices := costs(data.Arms)
 	render := report.LayoutsBrief
 	switch {
 	case asJSON:
@@ -185,7 +190,7 @@ func (a *app) printLayouts(store *result.Store, costs report.Prices, asJSON bool
 	case a.verbose:
 		render = report.Layouts
 	}
-	if err := render(a.out, data, costs); err != nil {
+	if err := render(a.out, data, prices); err != nil {
 		return err
 	}
 	return verdictOf(data)
@@ -235,6 +240,9 @@ func (f *storageMeasureFlags) arms() (arms []lab.Arm, err error) {
 		}
 		layouts = slices.Insert(layouts, at, image)
 	}
+	if len(f.options) > 0 && !slices.ContainsFunc(layouts, func(l result.Layout) bool { return l.Kind == string(storage.One) }) {
+		return nil, usage("%s: of one volume, and --layout %s has none: name one among the layouts", strings.Join(f.options, ", "), f.layout)
+	}
 	for _, l := range layouts {
 		arm := lab.Arm{Name: l.Name, Title: l.Text(), Cnf: f.cnf, Sets: f.settings(), Layout: &l}
 		if f.capped && l.Ceph == nil {
@@ -275,23 +283,31 @@ func (f *storageMeasureFlags) split() (list []storage.Layout, at int, err error)
 	return list, at, nil
 }
 
-// onDisks gives each layout its disks, in their order; what there are too few for is left out, and said.
-func onDisks(arms []lab.Arm, disks []string) (served []lab.Arm, left []string, err error) {
+// onDisks gives each layout its disks, in their order; those that are left over are noted.
+func onDisks(arms []lab.Arm, disks []string) (notes []string, err error) {
 	if len(disks) == 0 {
-		return arms, nil, nil
+		return nil, nil
+	}
+	need, wants := 0, []string{}
+	for _, arm := range arms {
+		need += arm.Layout.Volumes
+		wants = append(wants, fmt.Sprintf("%s %d", arm.Name, arm.Layout.Volumes))
+	}
+	if need > len(disks) {
+		return nil, usage("too few disks: each layout takes disks of its own, %s, which is %d, and --disks names %d: name more, or fewer layouts", strings.Join(wants, ", "), need, len(disks))
+	}
+	for i, d := range disks {
+		if slices.Contains(disks[:i], d) {
+			return nil, usage("--disks %s: %s stands there twice", strings.Join(disks, ","), d)
+		}
 	}
 	for _, arm := range arms {
-		if n := arm.Layout.Volumes; n > len(disks) {
-			left = append(left, fmt.Sprintf("%s: unavailable here: it needs %s of its own, and %d of --disks are left", arm.Name, pluralise(n, "disk"), len(disks)))
-			continue
-		}
 		arm.Layout.Disks, disks = disks[:arm.Layout.Volumes], disks[arm.Layout.Volumes:]
-		served = append(served, arm)
 	}
-	if len(served) == 0 {
-		return nil, nil, usage("too few disks: %s", strings.Join(left, "; "))
+	if len(disks) > 0 {
+		notes = append(notes, "not used, as no layout needs it: "+strings.Join(disks, ", "))
 	}
-	return served, left, nil
+	return notes, nil
 }
 
 // layouts are all that are to be built, with room for so many bytes on each.
@@ -471,36 +487,43 @@ func oneOf(flag, text string, known ...string) (list []string, err error) {
 	return list, nil
 }
 
-// prices are what the layouts' volumes cost, where the catalogue has such.
-func (f storageMeasureFlags) prices(c price.Catalogue, arms []lab.Arm) (p report.Prices, err error) {
+// costs returns what prices layouts' volumes, where the catalogue has such.
+func (f storageMeasureFlags) costs(c price.Catalogue) (func([]result.Arm) report.Prices, error) {
 	size, err := price.ParseSize(f.size)
 	if err != nil {
-		return p, usage("--size %s: %w", f.size, err)
+		return nil, usage("--size %s: %w", f.size, err)
 	}
 	if c, err = c.OnlyOf(f.provider); err != nil {
-		return p, codedError{exitUsage, err}
+		return nil, codedError{exitUsage, err}
 	}
 	iops, err := storage.ParseVolume(f.volume)
 	if err != nil {
-		return p, usage("--volume %w", err)
+		return nil, usage("--volume %w", err)
+	}
+	if !f.capped {
+		return func([]result.Arm) report.Prices {
+			return report.Prices{Bargain: "cost: not priced: the disks are what they are; what volumes cost: david storage plan"}
+		}, nil
 	}
 	each := storage.Each{IOPS: iops, Size: size}
-	if !f.capped {
-		return report.Prices{Bargain: "cost: not priced: the disks are what they are; what volumes cost: david storage plan"}, nil
-	}
-	p.Month = map[string]string{}
+	return func(arms []result.Arm) report.Prices { return pricesOf(c, each, arms) }, nil
+}
+
+// pricesOf are what the volumes of layouts that were built cost.
+func pricesOf(c price.Catalogue, each storage.Each, arms []result.Arm) report.Prices {
+	p := report.Prices{Month: map[string]string{}}
 	most := 1
 	for _, arm := range arms {
-		if strings.HasPrefix(arm.Layout.Kind, "ceph") { // whose price is that of nodes
+		if arm.Layout == nil || strings.HasPrefix(arm.Layout.Kind, "ceph") { // whose price is that of nodes
 			continue
 		}
 		if o, err := each.Cheapest(c, arm.Layout.Volumes); err == nil {
 			p.Month[arm.Name] = price.Money(o.USDMonth, o.UncertainPrice)
 		}
 		if arm.Layout.Kind == string(storage.Stripe) {
-			most = int(math.Max(float64(most), float64(arm.Layout.Volumes)))
+			most = max(most, arm.Layout.Volumes)
 		}
 	}
 	p.Bargain = "cost: " + each.Bargain(c, most)
-	return p, nil
+	return p
 }

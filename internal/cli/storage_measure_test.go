@@ -133,23 +133,29 @@ func TestStorageMeasureRecords(t *testing.T) {
 	}
 }
 
-// TestOnDisks gives layouts their disks in order, and says what there are too few for.
+// TestOnDisks gives layouts their disks in order; too few, or one twice, is refused.
 func TestOnDisks(t *testing.T) {
 	arms := func() (list []lab.Arm) {
-		for _, l := range []result.Layout{{Name: "one", Volumes: 1}, {Name: "stripe4", Volumes: 4}, {Name: "stripe2", Volumes: 2}} {
+		for _, l := range []result.Layout{{Name: "one", Volumes: 1}, {Name: "stripe2", Volumes: 2}} {
 			list = append(list, lab.Arm{Name: l.Name, Layout: &l})
 		}
 		return list
 	}
-	served, left, err := onDisks(arms(), []string{"/dev/a", "/dev/b", "/dev/c", "/dev/d"})
-	if err != nil || len(served) != 2 || fmt.Sprint(served[0].Layout.Disks, served[1].Layout.Disks) != "[/dev/a] [/dev/b /dev/c]" {
+	served := arms()
+	notes, err := onDisks(served, []string{"/dev/a", "/dev/b", "/dev/c", "/dev/d"})
+	if err != nil || fmt.Sprint(served[0].Layout.Disks, served[1].Layout.Disks) != "[/dev/a] [/dev/b /dev/c]" {
 		t.Errorf("%+v, %v", served, err)
 	}
-	if want := "[stripe4: unavailable here: it needs 4 disks of its own, and 3 of --disks are left]"; fmt.Sprint(left) != want {
-		t.Errorf("%v, want %s", left, want)
+	if want := "[not used, as no layout needs it: /dev/d]"; fmt.Sprint(notes) != want {
+		t.Errorf("%v, want %s", notes, want)
 	}
-	if _, _, err := onDisks(arms()[1:2], []string{"/dev/a"}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "too few disks: stripe4") {
-		t.Error(err)
+	for want, disks := range map[string][]string{
+		"one 1, stripe2 2, which is 3, and --disks names 2": {"/dev/a", "/dev/b"},
+		"/dev/a stands there twice":                         {"/dev/a", "/dev/b", "/dev/a"},
+	} {
+		if _, err := onDisks(arms(), disks); exitCode(err) != exitUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

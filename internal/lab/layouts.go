@@ -108,10 +108,9 @@ func (o opened) checkDisks(ctx context.Context, arms []result.Arm) error {
 			disks, need = append(disks, arm.Layout.Disks...), max(need, arm.Layout.Bytes)
 		}
 	}
-	if len(disks) > 0 {
-		o.say("reading all of %s, to see that nothing is on them", strings.Join(disks, ", "))
-	}
-	return sandbox.CheckDisks(ctx, disks, need)
+	return sandbox.CheckDisks(ctx, disks, need, func(path string, size int64) {
+		o.say("reading all %d MiB of %s, to see that nothing is on it", size>>20, path)
+	})
 }
 
 // without has the request do with the arms that are left.

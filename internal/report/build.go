@@ -155,7 +155,7 @@ func (r *Report) ofArms() {
 func (r *Report) ofLayouts() {
 	rows := layoutRows(r.data, Prices{})
 	r.server = "no server: fio alone"
-	r.Headline = headline{Big: "Layouts", Rest: ": " + strings.TrimPrefix(found(bestOf(rows), rows[0]), "found: "), Sure: strings.TrimPrefix(howSure(rows), "how sure: "), Tone: "none"}
+	r.Headline = headline{Big: "Layouts", Rest: ": " + strings.TrimPrefix(found(rows), "found: "), Sure: strings.TrimPrefix(howSure(rows), "how sure: "), Tone: "none"}
 	r.add(layoutSection(r.data))
 }
 

@@ -184,7 +184,7 @@ func (f FioRow) ratio() string {
 // next.
 func layoutSays(d Data, rows []LayoutRow, p Prices) []string {
 	best := bestOf(rows)
-	return []string{found(best, rows[0]), p.Bargain, howSure(rows), measuredOn(d), "next: " + next(d, best, rows[0])}
+	return []string{found(rows), p.Bargain, howSure(rows), measuredOn(d), "next: " + next(d, best, rows[0])}
 }
 
 // bestOf is the layout that gives the most beyond doubt; the first where none does.
@@ -215,8 +215,13 @@ func (r LayoutRow) gain() float64 {
 	return r.Database.Ratio
 }
 
-func found(best, first LayoutRow) string {
-	if best.Name == first.Name {
+// found says which layout gives most.
+func found(rows []LayoutRow) string {
+	best, first := bestOf(rows), rows[0]
+	switch {
+	case len(rows) == 1:
+		return fmt.Sprintf("found: %s gives %s", first.Name, first.absolute())
+	case best.Name == first.Name:
 		return fmt.Sprintf("found: nothing is surely faster than %s: %s", first.Name, first.absolute())
 	}
 	text := fmt.Sprintf("found: %s gives", best.Name)
@@ -318,7 +323,7 @@ func LayoutsBrief(w io.Writer, d Data, p Prices) error {
 	rows := layoutRows(d, p)
 	b := terminal{columns: columns}
 	best := bestOf(rows)
-	b.paragraph(strings.TrimPrefix(found(best, rows[0]), "found: ") + "; " + p.Bargain)
+	b.paragraph(strings.TrimPrefix(found(rows), "found: ") + "; " + p.Bargain)
 	sure := ""
 	if !fioAlone(d) { // whose rounds no gate watches
 		sure = "; " + gatesSaid(d)

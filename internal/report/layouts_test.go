@@ -92,6 +92,19 @@ func TestLayoutsBrief(t *testing.T) {
 	}
 }
 
+// TestLayoutAlone: what one layout gave is said, and not that nothing was faster.
+func TestLayoutAlone(t *testing.T) {
+	d := layoutFixture()
+	d.Arms, d.Trials, d.Experiment.Design = d.Arms[:1], nil, result.Design{}
+	var b strings.Builder
+	if err := LayoutsBrief(&b, d, Prices{Bargain: "cost: none"}); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); !strings.Contains(text, "control gives 300 reads/s, 300 writes/s") || strings.Contains(text, "faster") {
+		t.Error(text)
+	}
+}
+
 // TestFioAlone: without a server nothing is said of one, but that there was none.
 func TestFioAlone(t *testing.T) {
 	d := layoutFixture()

@@ -84,47 +84,62 @@ func exclusive(real string, how int) (*os.File, error) {
 }
 
 // CheckDisks makes sure that disks are whole, in nobody's use, named once, have so many bytes, and that each of
-// all their bytes is zero: data need no signature that a tool knows. That takes as long as reading them does.
-func CheckDisks(ctx context.Context, paths []string, need int64) error {
+// all their bytes is zero: data need no signature that a tool knows. The last takes as long as reading them does;
+// reading is told of each disk before it is read.
+func CheckDisks(ctx context.Context, paths []string, need int64, reading func(path string, size int64)) error {
 	seen := map[string]string{}
-	for _, path := range paths {
-		real, err := realDisk(path)
+	sizes := make([]int64, len(paths))
+	for i, path := range paths {
+		f, err := openDisk(path)
 		if err != nil {
 			return err
 		}
-		if first, ok := seen[real]; ok {
+		first, twice := seen[f.Name()]
+		seen[f.Name()] = path
+		sizes[i], err = sizeOf(f, path, need)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		if twice {
 			return fmt.Errorf("%s: %w for a second time: it is %s", path, ErrDisk, first)
 		}
-		seen[real] = path
 	}
-	for _, path := range paths {
-		if err := checkDisk(ctx, path, need); err != nil {
+	for i, path := range paths {
+		reading(path, sizes[i])
+		if err := onlyZeros(ctx, path, sizes[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkDisk(ctx context.Context, path string, need int64) error {
+// openDisk opens a whole disk that nobody uses; its name is that of its device.
+func openDisk(path string) (*os.File, error) {
 	real, err := realDisk(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f, err := exclusive(real, os.O_RDONLY)
+	return exclusive(real, os.O_RDONLY)
+}
+
+// sizeOf is a disk's, in bytes; an error where it is less than needed.
+func sizeOf(f *os.File, path string, need int64) (int64, error) {
+	size, err := f.Seek(0, io.SeekEnd)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w: it does not tell its size: %w", path, ErrDisk, err)
+	case size < need:
+		return 0, fmt.Errorf("%s: %w: it has %d MiB, and %d are needed", path, ErrDisk, size>>20, need>>20)
+	}
+	return size, nil
+}
+
+func onlyZeros(ctx context.Context, path string, size int64) error {
+	f, err := openDisk(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s: %w: it does not tell its size: %w", path, ErrDisk, err)
-	case size < need:
-		return fmt.Errorf("%s: %w: it has %d MiB, and %d are needed", path, ErrDisk, size>>20, need>>20)
-	}
 	return zeros(ctx, f, path, size)
 }
 

@@ -50,9 +50,15 @@ func scribble(t *testing.T, dev string, at int64, b byte) {
 func TestCheckDisks(t *testing.T) {
 	needRoot(t)
 	a, b := emptyDisk(t, "a", 64<<20), emptyDisk(t, "b", 64<<20)
-	check := func(need int64, paths ...string) error { return CheckDisks(t.Context(), paths, need) }
+	read := 0
+	check := func(need int64, paths ...string) error {
+		return CheckDisks(t.Context(), paths, need, func(string, int64) { read++ })
+	}
 	if err := check(64<<20, a, b); err != nil {
 		t.Fatal(err)
+	}
+	if err := check(65<<20, a, b); err == nil || read != 2 {
+		t.Errorf("%v; %d disks were read, though one is too small", err, read-2)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(a, link); err != nil {
@@ -125,7 +131,7 @@ func TestDisksAreEmptyAgain(t *testing.T) {
 	raw := layoutOf("one-raw", "one", "", "xfs", "noatime", 1)
 	one, ext := layoutOf("one", "one", "", "xfs", "noatime", 1), layoutOf("one-ext4", "one", "", "ext4", "noatime", 1)
 	stripe := layoutOf("stripe2", "stripe", "btrfs", "btrfs", "noatime,nodatacow", 2)
-	empty := func(disks ...string) error { return CheckDisks(t.Context(), disks, 320<<20) }
+	empty := func(disks ...string) error { return CheckDisks(t.Context(), disks, 320<<20, func(string, int64) {}) }
 	for _, killed := range []bool{false, true} {
 		w, err := openBare(home)
 		if err != nil {
