@@ -126,7 +126,7 @@ func printKernelPlan(out io.Writer, rows []kernel.Row, verbose bool) error {
 
 // kernelError gives what is the user's to mend its exit code.
 func kernelError(err error) error {
-	for _, input := range []error{kernel.ErrInput, kernel.ErrChanged, kernel.ErrNoRecord} {
+	for _, input := range []error{kernel.ErrInput, kernel.ErrChanged, kernel.ErrLater, kernel.ErrNoRecord} {
 		if errors.Is(err, input) {
 			return codedError{exitUsage, err}
 		}

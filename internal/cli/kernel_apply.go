@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -59,7 +60,7 @@ func (a *app) kernelApply(ctx context.Context, f kernelApplyFlags, args []string
 	if err != nil {
 		return err
 	}
-	doc.Notes = append(doc.Notes, left...)
+	doc.Notes = slices.Concat(doc.Notes, m.Together(steps), left)
 	if f.json {
 		return a.printJSON(doc)
 	}

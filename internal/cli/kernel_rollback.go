@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,13 +49,24 @@ func (a *app) kernelRollback(ctx context.Context, which string, asJSON bool) err
 		return kernelError(errors.Join(err, undoneSoFar(u)))
 	}
 	if asJSON {
-		return a.printJSON(u)
+		err = a.printJSON(u)
+	} else {
+		a.printKernelUndone(u, r.Dir())
 	}
-	return a.printKernelUndone(u, r.Dir())
+	return errors.Join(err, a.remarkInForce(m))
+}
+
+// remarkInForce tells what david has changed beside, and when.
+func (a *app) remarkInForce(m kernel.Machine) error {
+	others, err := m.InForce(a.home)
+	for _, o := range others {
+		a.remark("still in force since %s: %s: david kernel rollback %d", o.Created.Format(time.DateTime), m.Holds(o), o.N)
+	}
+	return err
 }
 
 // printKernelUndone tells what was set back of a record.
-func (a *app) printKernelUndone(u kernel.Undone, record string) error {
+func (a *app) printKernelUndone(u kernel.Undone, record string) {
 	for _, c := range u.Restored {
 		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Title(), c.After, c.Before)
 	}
@@ -67,7 +79,6 @@ func (a *app) printKernelUndone(u kernel.Undone, record string) error {
 	if len(u.Restored)+len(u.Already) == 0 {
 		fmt.Fprintf(a.out, "nothing is left to do: all that %s has on record is set back\n", record)
 	}
-	return nil
 }
 
 // undoneSoFar tells of a rollback that ended early how far it came.

@@ -101,11 +101,7 @@ func (a *app) command(ctx context.Context) int {
 		return exitInterrupted
 	}
 	if ctx.Err() != nil && exitCode(err) != exitInterrupted { // a command that says so itself keeps nothing
-		kept := ""
-		if a.trials {
-			kept = "; the finished trials are kept, and the same command goes on with a sandbox's experiment"
-		}
-		a.remark("interrupted%s (%v)", kept, err)
+		a.remark("interrupted (%v)", err)
 		return exitInterrupted
 	}
 	a.remark("%v", err)

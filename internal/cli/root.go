@@ -30,7 +30,6 @@ type app struct {
 	verbose  bool   // print all there is of a measurement
 	metrics  string // the address where figures are served while it works
 	quiet    bool   // show no progress
-	trials   bool   // the command makes trials, which are kept where it is interrupted
 	// What the config file says, the environment without it, and whether david's folder is where they say.
 	config     configured
 	own        func(string) string
@@ -116,7 +115,6 @@ func (a *app) lab() lab.Lab {
 // measuring returns the lab of a command that measures, shown by p.
 func (a *app) measuring(p *progress) (l lab.Lab, err error) {
 	a.generous()
-	a.trials = true
 	l = a.lab()
 	l.Show, l.Words = p.show, lab.Words{Kill: report.KillLine, Crash: report.CrashLine, Memory: report.MemoryLine}
 	l.MaxSteal, err = a.maxSteal()

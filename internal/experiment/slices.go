@@ -34,15 +34,16 @@ const (
 	expectedRaise = 10
 )
 
-// LeastSliced returns what the fewest incarnations and rounds of so many arms are expected to take.
-func LeastSliced(arms int, d result.Slices, loads []result.Workload) time.Duration {
+// LeastSliced returns what the fewest incarnations of so many servers, and rounds of so many arms that run on them, are
+// expected to take.
+func LeastSliced(servers, arms int, d result.Slices, loads []result.Workload) time.Duration {
 	warmup := 0
 	for _, w := range loads {
 		warmup = max(warmup, min(w.Warmup, expectedRaise))
 	}
 	raise := expectedRaise/2 + float64(warmup)/2
 	round := float64(len(loads)) * (float64(d.Seconds) + expectedSlice)
-	return time.Duration(float64(d.Incarnations*arms)*(raise+leastRounds*round)) * time.Second
+	return time.Duration(float64(d.Incarnations)*(float64(servers)*raise+float64(arms)*leastRounds*round)) * time.Second
 }
 
 // sliced runs an experiment in slices: the arms' servers are up together and loaded in turn.

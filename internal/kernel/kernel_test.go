@@ -362,6 +362,66 @@ func TestRollbackChanged(t *testing.T) {
 	}
 }
 
+// TestRollbackLater: david's own later change is named, the later one is set back first, and what is left in force is known.
+func TestRollbackLater(t *testing.T) {
+	t.Parallel()
+	m, home := fake(t), t.TempDir()
+	first := apply(t, m, home, false, "vm.swappiness=10", "net.core.somaxconn=1024")
+	later := apply(t, m, home, false, "vm.swappiness=1")
+	inForce := func(want ...int) {
+		t.Helper()
+		list, err := m.InForce(home)
+		got := []int{}
+		for _, r := range list {
+			got = append(got, r.N)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("in force: %v, %v; want %v", got, err, want)
+		}
+	}
+	inForce(2, 1)
+	u, err := m.Rollback(first)
+	if !errors.Is(err, ErrLater) || !strings.Contains(err.Error(), "from 10 to 1: first david kernel rollback 2") || len(u.Restored) != 0 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if _, err := m.Rollback(later); err != nil {
+		t.Fatal(err)
+	}
+	inForce(1)
+	if holds := m.Holds(first); holds != "net.core.somaxconn: 4096 -> 1024, vm.swappiness: 60 -> 10" {
+		t.Error(holds)
+	}
+	if err := os.WriteFile(filepath.Join(later.Dir(), recordFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := m.InForce(home); err == nil || len(list) != 1 {
+		t.Errorf("a record that cannot be read: %v, %v", list, err)
+	}
+	if _, err := m.Rollback(first); err != nil || values(t, m)["vm.swappiness"] != "60" {
+		t.Errorf("%v, vm.swappiness is %s", err, values(t, m)["vm.swappiness"])
+	}
+}
+
+// TestTogether: a ratio that the kernel does not take as it stands is said.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	m := fake(t)
+	for _, c := range []struct {
+		asked []string
+		said  bool
+	}{
+		{[]string{"vm.dirty_background_ratio=50"}, true},
+		{[]string{"vm.dirty_ratio=60", "vm.dirty_background_ratio=50"}, false},
+		{[]string{"vm.dirty_ratio=1"}, true},
+		{[]string{"vm.swappiness=1"}, false},
+	} {
+		steps, err := m.Steps(c.asked, false)
+		if notes := m.Together(steps); err != nil || len(notes) > 0 != c.said {
+			t.Errorf("%v: %v, %v", c.asked, notes, err)
+		}
+	}
+}
+
 // TestReboot: a restart of the machine undoes what does not last, and what is there then is nobody's fault.
 func TestReboot(t *testing.T) {
 	t.Parallel()

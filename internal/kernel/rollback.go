@@ -17,6 +17,9 @@ type Undone struct {
 // was before.
 var ErrChanged = errors.New("somebody else changed it since")
 
+// ErrLater says that a later david kernel apply changed a setting once more.
+var ErrLater = errors.New("david changed it once more since")
+
 // Rollback sets back all that a record has and that is not set back yet, the last change first. Where
 // somebody else changed one of them it changes nothing.
 func (m Machine) Rollback(r *Record) (Undone, error) {
@@ -92,9 +95,17 @@ func (m Machine) unchanged(r *Record) error {
 		if err != nil {
 			return err
 		}
-		if now != c.After && now != c.Before {
-			list = append(list, fmt.Sprintf("%s was %s, david set %s, it is %s now", c.Title(), c.Before, c.After, now))
+		if now == c.After || now == c.Before {
+			continue
 		}
+		later, err := m.davids(r, c, now)
+		if err != nil {
+			return err
+		}
+		if later != nil {
+			return fmt.Errorf("nothing was set back: %s: %w, from %s to %s: first david kernel rollback %d", c.Title(), ErrLater, c.After, now, later.N)
+		}
+		list = append(list, fmt.Sprintf("%s was %s, david set %s, it is %s now", c.Title(), c.Before, c.After, now))
 	}
 	if len(list) > 0 {
 		return fmt.Errorf("nothing was set back: %w: %s", ErrChanged, strings.Join(list, "; "))

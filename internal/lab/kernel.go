@@ -16,8 +16,27 @@ func (r Request) overKernel() bool {
 }
 
 // onItsOwn tells whether an arm takes a server of its own: it has a kernel setting that counts when a server starts.
-func onItsOwn(a result.Arm) bool {
-	return slices.ContainsFunc(a.Kernel, func(s result.KernelSetting) bool { return kernel.AtStart(s.Name) })
+func onItsOwn(a result.Arm) bool { return atStart(a.Kernel) }
+
+func atStart(settings []result.KernelSetting) bool {
+	return slices.ContainsFunc(settings, func(s result.KernelSetting) bool { return kernel.AtStart(s.Name) })
+}
+
+// servers is how many servers the arms run on.
+func (r Request) servers() int {
+	if r.overNetwork() {
+		return 1
+	}
+	if !r.overKernel() {
+		return len(r.Arms)
+	}
+	own := 0
+	for _, a := range r.Arms {
+		if atStart(a.Kernel) {
+			own++
+		}
+	}
+	return min(own+1, len(r.Arms))
 }
 
 // together tells of an arm how many have its server.

@@ -146,7 +146,7 @@ func finish(store *result.Store, began time.Time, templates time.Duration, f res
 
 // failed says where the store is, as the finished trials are there, and does what Failed does.
 func (r recorded) failed(ctx context.Context, cause error) error {
-	if trials, err := r.store.Trials(); err == nil && len(trials) > 0 && ctx.Err() == nil {
+	if trials, err := r.store.Trials(); err == nil && len(trials) > 0 {
 		r.logf("the record is in %s, with %s: the same command goes on with it", r.store.Dir(), count(len(trials), "trial"))
 	} else {
 		r.where(r.store)

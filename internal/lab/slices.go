@@ -59,7 +59,7 @@ func (r *Request) Spread() {
 func (r Request) leastSliced(incarnations int) time.Duration {
 	s := *r.Design.Slices
 	s.Incarnations = incarnations
-	return experiment.LeastSliced(len(r.Arms), s, r.Loads)
+	return experiment.LeastSliced(r.servers(), len(r.Arms), s, r.Loads)
 }
 
 // fitsInSlices refuses what gives no verdict: fewer than three rounds, or a budget that does not hold them.
@@ -68,8 +68,8 @@ func (r Request) fitsInSlices() error {
 		return refuse("--blocks %d: in slices these are rounds of some seconds; a verdict needs %d or more, and ten or more to be narrow (--trials for blocks of long trials)", n, stats.LeastPairs)
 	}
 	if need := r.leastSliced(r.Design.Slices.Incarnations); r.Design.Budget > 0 && r.Design.Budget < need.Seconds() {
-		return refuse("--budget %s is too small: starting %d servers %d times each, warming them up, and a few rounds of slices take %s; the smallest that works is --budget %.0fs",
-			time.Duration(r.Design.Budget*float64(time.Second)), len(r.Arms), r.Design.Slices.Incarnations, need, math.Ceil(need.Seconds()))
+		return refuse("--budget %s is too small: starting %s %d times, warming up, and a few rounds of slices of %d arms take %s; the smallest that works is --budget %.0fs",
+			time.Duration(r.Design.Budget*float64(time.Second)), count(r.servers(), "server"), r.Design.Slices.Incarnations, len(r.Arms), need, math.Ceil(need.Seconds()))
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (w *Workspace) ResetKernel() error {
 			return errors.Join(foreign, err) // the journal still has it
 		}
 		if !restored {
-			foreign = errors.Join(foreign, fmt.Errorf("%w: %s, while it was measured with %s", kernel.ErrChanged, c.Name, c.After))
+			foreign = errors.Join(foreign, fmt.Errorf("%w: %s, while it was measured with %s; it is left as it is, and was %s before", kernel.ErrChanged, c.Name, c.After, c.Before))
 		}
 		if err := w.journal.kernelBack(c); err != nil {
 			return errors.Join(foreign, err)
