@@ -187,18 +187,27 @@ func (a *app) promote(ctx context.Context, f followerFlags, r *follower.Record, 
 		fmt.Fprintf(a.out, "%s on port %d would apply what it has received, follow %s no more, and take writes%s\nnothing was changed: --apply does it\n", r.Name, r.Port, r.Leader, eventsOf(r))
 		return nil
 	}
-	err := r.Promote(ctx, leader)
+	lacks, err := r.Promote(ctx, leader)
 	if err != nil && !errors.Is(err, follower.ErrAccountLeft) {
 		return err
 	}
 	if err != nil {
 		a.remark("%s is promoted, but %v", r.Name, err)
 	}
+	if lacks != "" {
+		a.remark("%s lacks what %s has committed since: %s: somebody still writes there, and the two differ", r.Name, r.Leader, lacks)
+	}
 	if f.json {
-		return a.printJSON(r)
+		return a.printJSON(promoted{r, lacks})
 	}
 	fmt.Fprintf(a.out, "%s takes writes on port %d and socket %s\n", r.Name, r.Port, r.Socket())
 	return nil
+}
+
+// promoted is what david follower promote --json prints.
+type promoted struct {
+	*follower.Record
+	Lacks string `json:"lacks,omitempty"` // GTIDs of the leader's
 }
 
 // eventsOf tells of events, which run on one server only.

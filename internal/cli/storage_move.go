@@ -17,6 +17,7 @@ import (
 	"david/internal/host"
 	"david/internal/move"
 	"david/internal/mycnf"
+	"david/internal/mysqld"
 )
 
 // moveFlags are those of david storage move.
@@ -24,6 +25,7 @@ type moveFlags struct {
 	serverFlags
 	datadir, to, stop, start, rate             string
 	apply, back, forget, reuse, json           bool
+	asItWas                                    bool
 	mostStop, stopWithin, startWithin, proving time.Duration
 }
 
@@ -68,6 +70,7 @@ func (f *moveFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.rate, "rate", "", "most that is read a second while the server runs, as 100M (no limit); the last pass has none")
 	fs.BoolVar(&f.apply, "apply", false, "do it")
 	fs.BoolVar(&f.back, "back", false, "go back to the old place, with all that was written since; of a move that has not ended: give it up")
+	fs.BoolVar(&f.asItWas, "as-it-was", false, "with --back, of a server that does not start on the new place: go back to the old place as it was at the stop; what was written since stays on the new one")
 	fs.BoolVar(&f.forget, "forget", false, "remove the place that is not in use")
 	fs.DurationVar(&f.mostStop, "max-stop", 30*time.Second, "do not stop the server where the last pass while it runs took longer: it would be away for about as long")
 	fs.DurationVar(&f.stopWithin, "stop-within", 5*time.Minute, "how long the server may take to stop")
@@ -81,6 +84,8 @@ func (f moveFlags) check() error {
 	switch {
 	case f.back && f.forget:
 		return usage("--back goes back to the old place, --forget removes it: give one of them")
+	case f.asItWas && !f.back:
+		return usage("--as-it-was is a way back: give --back, too")
 	case (f.back || f.forget) && f.to != "":
 		return usage("--to is for a move: --back and --forget know from where and where to")
 	case !f.back && !f.forget && f.to == "":
@@ -121,7 +126,7 @@ func (a *app) storageMove(ctx context.Context, f moveFlags) error {
 		}
 	}
 	say := a.tell
-	q := move.Request{Home: a.home, Datadir: f.datadir, To: f.to, Reuse: f.reuse, Rate: pace, Addr: addr, Stop: strings.Fields(f.stop), Start: strings.Fields(f.start),
+	q := move.Request{Home: a.home, Datadir: f.datadir, To: f.to, Reuse: f.reuse, AsItWas: f.asItWas, Rate: pace, Addr: addr, Stop: strings.Fields(f.stop), Start: strings.Fields(f.start),
 		MostStop: f.mostStop, StopWithin: f.stopWithin, StartWithin: f.startWithin, ProofWithin: f.proving, Guard: []string{guardChild}, Say: say}
 	if f.apply {
 		release, err := a.sharing.Lock(a.home, "david storage move", a.env(experiment.BesideVariable))
@@ -180,10 +185,7 @@ func (a *app) wake(ctx context.Context, f moveFlags, q move.Request) error {
 	if f.back { // which can do without, where it does not start
 		return nil
 	}
-	r, err := move.FindServer(a.home, q.Addr)
-	if f.datadir != "" {
-		r, err = move.Find(a.home, f.datadir)
-	}
+	r, err := f.onRecord(a.home, q.Addr)
 	if errors.Is(err, move.ErrNoRecord) {
 		return nil
 	}
@@ -191,6 +193,17 @@ func (a *app) wake(ctx context.Context, f moveFlags, q move.Request) error {
 		return err
 	}
 	return move.Wake(ctx, q, r)
+}
+
+// onRecord is the move of the data folder that is named, else of the server, else the only one: that its server is the one
+// at the address is seen before anything is done.
+func (f moveFlags) onRecord(home string, addr mysqld.Addr) (*move.Record, error) {
+	if f.datadir == "" {
+		if r, err := move.FindServer(home, addr); !errors.Is(err, move.ErrNoRecord) {
+			return r, err
+		}
+	}
+	return move.Find(home, f.datadir)
 }
 
 // refusal is the error of a move that cannot be done.
@@ -219,7 +232,7 @@ func (a *app) moved(f moveFlags, doc moveDocument, r *move.Record, out move.Outc
 
 // moveBack goes back, or forgets, or shows what that would do.
 func (a *app) moveBack(ctx context.Context, f moveFlags, q move.Request) error {
-	r, err := move.Find(a.home, f.datadir)
+	r, err := f.onRecord(a.home, q.Addr)
 	if err != nil {
 		return err
 	}
@@ -256,6 +269,8 @@ func (a *app) printMove(d moveDocument, f moveFlags) error {
 		printMovePlan(a.out, *d.Plan)
 	case f.forget:
 		fmt.Fprintf(a.out, "%s would be removed, for good\nnothing was changed: --apply does it\n", d.Idle)
+	case f.asItWas:
+		fmt.Fprintf(a.out, "the server would go back to the old place as it was at the stop; what was written since stays in %s\nnothing was changed: --apply does it\n", d.Idle)
 	default:
 		fmt.Fprintf(a.out, "the server would go back to the old place (%s), with all that was written since; a copy that was never used would be removed\nnothing was changed: --apply does it\n", d.Phase)
 	}
@@ -299,7 +314,11 @@ func printMoved(w io.Writer, d moveDocument) {
 		fmt.Fprintln(w, "given up: the copy is removed, and the server runs where it ran")
 		return
 	case move.Back:
-		fmt.Fprintln(w, "the server is back in its old place, with all that was written since")
+		what := "with all that was written since"
+		if o.Files == 0 { // nothing was brought along
+			what = "as it was at the stop"
+		}
+		fmt.Fprintln(w, "the server is back in its old place, "+what)
 	default:
 		fmt.Fprintln(w, "moved")
 	}

@@ -30,7 +30,8 @@ func TestResultsFollowers(t *testing.T) {
 					t.Fatalf("cycle %d: %+v, %v", i, v, err)
 				}
 				t.Logf("cycle %d: %+v", i, r.Times)
-				if err := errors.Join(r.Promote(t.Context(), x.leader), r.Drop(t.Context(), x.leader, false)); err != nil {
+				_, err = r.Promote(t.Context(), x.leader)
+				if err := errors.Join(err, r.Drop(t.Context(), x.leader, false)); err != nil {
 					t.Fatalf("cycle %d: %v", i, err)
 				}
 				x.nothingLeft()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"david/internal/home"
 	"david/internal/mysqld"
@@ -14,23 +15,34 @@ import (
 // Promote makes a follower a server of its own that takes writes: what it has received is applied, it follows
 // nobody any more, and the account that was made for it is dropped, on both. The leader need not answer: its
 // account is left then, and the error is ErrAccountLeft. It is the caller's to see that nobody writes to the
-// leader any more.
-func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) error {
+// leader any more: what it has lacked of the leader by its promotion, of a leader that answers, is returned as GTIDs.
+func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string, err error) {
 	if r.State != Following {
-		return refuse("cannot promote the follower %s: it is %s", r.Name, r.State)
+		return "", refuse("cannot promote the follower %s: it is %s", r.Name, r.State)
 	}
 	if err := r.meant(ctx, leader); err != nil {
-		return err
+		return "", err
 	}
 	own, err := mysqld.Open(ctx, r.addr(leader))
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer own.Close()
 	p := r.pair(nil, own)
-	if err := p.applied(ctx); err != nil {
-		return err
+	if of, err := r.reach(ctx, leader); err == nil {
+		defer of.Close()
+		p.leader = of
+		p.nearly(ctx)
 	}
+	if err := p.applied(ctx); err != nil {
+		return "", err
+	}
+	lacks = p.lacks(ctx)
+	return lacks, r.free(ctx, p, leader)
+}
+
+// free has a follower that has applied all take writes, and follow nobody.
+func (r *Record) free(ctx context.Context, p pair, leader mysqld.Addr) error {
 	if err := r.writable(); err != nil {
 		return err
 	}
@@ -46,7 +58,7 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) error {
 		statements = append(statements, "SET GLOBAL event_scheduler = ON")
 	}
 	for _, s := range statements {
-		if err := own.Exec(ctx, s); err != nil {
+		if err := p.follower.Exec(ctx, s); err != nil {
 			return fmt.Errorf("cannot promote the follower %s, the same command goes on: %w", r.Name, err)
 		}
 	}
@@ -55,6 +67,45 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) error {
 		return err
 	}
 	return r.expel(ctx, leader)
+}
+
+// nearPatience is how long a follower may take to have what its leader had when it was to be promoted.
+const nearPatience = 5 * time.Second
+
+// nearly lets a follower of a leader that answers receive what that has by now. One that cannot is promoted all the same:
+// what it lacks then is told.
+func (p pair) nearly(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, nearPatience)
+	defer cancel()
+	if goal, err := p.at(ctx, p.leader); err == nil {
+		_ = p.reach(ctx, goal) // applied says why it cannot
+	}
+}
+
+// lacks returns the GTIDs that the leader has and the follower has not; "" where there are none, or the leader does not
+// answer.
+func (p pair) lacks(ctx context.Context) string {
+	if p.leader == nil {
+		return ""
+	}
+	now, err := p.at(ctx, p.leader)
+	if err != nil {
+		return ""
+	}
+	own, err := p.at(ctx, p.follower)
+	switch {
+	case err != nil:
+		return ""
+	case p.maria && ahead(own, now):
+		return ""
+	case p.maria:
+		return "past " + own + " to " + now
+	}
+	var left string
+	if err := p.follower.Row(ctx, "SELECT GTID_SUBTRACT('"+now+"', '"+own+"')", nil, &left); err != nil {
+		return ""
+	}
+	return strings.ReplaceAll(left, "\n", "")
 }
 
 // applied waits until all that the follower has received of its leader is applied.

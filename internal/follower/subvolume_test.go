@@ -44,7 +44,7 @@ func TestSubvolumeFollower(t *testing.T) {
 		if i == 2 {
 			end()
 			x.promotes(r, x.open(x.own(r)))
-		} else if err := r.Promote(t.Context(), x.leader); err != nil {
+		} else if _, err := r.Promote(t.Context(), x.leader); err != nil {
 			t.Error(err)
 		}
 		if err := r.Drop(t.Context(), x.leader, false); err != nil {

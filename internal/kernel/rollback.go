@@ -80,6 +80,15 @@ func (m Machine) Restore(c Change) (bool, error) {
 	return true, m.set(s, c.Disk, c.Before)
 }
 
+// Now is the value that a change's setting has.
+func (m Machine) Now(c Change) (string, error) {
+	s, err := c.setting()
+	if err != nil {
+		return "", err
+	}
+	return m.read(s, c.Disk)
+}
+
 // unchanged makes sure that all that is to be set back is david's. What a reboot undid is whatever it is.
 func (m Machine) unchanged(r *Record) error {
 	var list []string

@@ -105,11 +105,11 @@ func (d daemon) answers(ctx context.Context, folder string) error {
 		return err
 	}
 	defer conn.Close()
-	who, err := conn.Identity(ctx)
+	same, err := sameServer(ctx, conn, d.server, folder)
 	if err != nil {
 		return err
 	}
-	if d.server != "" && who.UUID != d.server {
+	if !same {
 		return fmt.Errorf("another server answers at %s", d.addr)
 	}
 	list, err := writers(folder)

@@ -1,6 +1,7 @@
 package move
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -101,8 +102,8 @@ func TestFaults(t *testing.T) {
 	t.Run("a server that starts on the new place, and dies", func(t *testing.T) { broken(t, q, l) })
 }
 
-// broken moves a server that then does not start any more on the new place once it has written there: david goes
-// back when it is told to, with what was written.
+// broken moves a server that then does not start any more on the new place: what it does not start on is not copied over
+// the old place. Once it starts again it goes back with what was written.
 func broken(t *testing.T, q Request, l *ledger) {
 	r, _ := apply(t, q)
 	l.check()
@@ -123,13 +124,56 @@ func broken(t *testing.T, q Request, l *ledger) {
 		t.Errorf("it starts: %v", err)
 	}
 	r.Phase = Moved
-	if _, err := Return(t.Context(), bad, r); err != nil {
+	if _, err := Return(t.Context(), bad, r); !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), "--back --as-it-was") {
+		t.Errorf("gone back from what no server starts on: %v", err)
+	}
+	if in, err := r.Route.at(); err != nil || in != newSide || r.Phase != Moved {
+		t.Errorf("side %d, %v, phase %s", in, err, r.Phase)
+	}
+	sums(t, r, r.Route.Old)
+	if _, err := Return(t.Context(), q, r); err != nil {
 		t.Fatal(err)
 	}
 	if in, err := r.Route.at(); err != nil || in != oldSide || r.Phase != Back {
 		t.Errorf("side %d, %v, phase %s", in, err, r.Phase)
 	}
 	l.check()
+	l.stop()
+	damaged(t, q, bad)
+	l.check()
+}
+
+// damaged moves a server whose data are damaged on the new place. The old place is as it was at the stop, and the server
+// goes back to it when it is told to; where the old place is not so any more it does not.
+func damaged(t *testing.T, q, bad Request) {
+	r, _ := apply(t, q)
+	asItWas := bad
+	asItWas.AsItWas = true
+	if _, err := Return(t.Context(), asItWas, r); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "would leave that behind") {
+		t.Errorf("what is written is left behind: %v", err)
+	}
+	if err := q.daemon(r).halt(q.To); err != nil {
+		t.Fatal(err)
+	}
+	wreck := []byte("no tablespace")
+	write(t, filepath.Join(q.To, "ibdata1"), wreck)
+	extra := filepath.Join(r.Route.Old, "extra")
+	write(t, extra, nil)
+	if _, err := Return(t.Context(), asItWas, r); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "not as they were at the stop") {
+		t.Errorf("the old place was changed: %v", err)
+	}
+	if err := os.Remove(extra); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Return(t.Context(), asItWas, r); err != nil {
+		t.Fatal(err)
+	}
+	if in, err := r.Route.at(); err != nil || in != oldSide || r.Phase != Back {
+		t.Errorf("side %d, %v, phase %s", in, err, r.Phase)
+	}
+	if text, err := os.ReadFile(filepath.Join(q.To, "ibdata1")); err != nil || !bytes.Equal(text, wreck) {
+		t.Errorf("the new place was touched: %.20q, %v", text, err)
+	}
 }
 
 // stage is the phase on record; "" where there is none yet.
@@ -216,8 +260,8 @@ func locked(t *testing.T, conn *mysqld.Conn) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	seen, all, err := checksums(ctx, conn, 500*time.Millisecond)
-	if _, ok := seen["`shop`.`item`"]; err != nil || ok || all < 2 {
-		t.Errorf("%v of %d: %v", seen, all, err)
+	if _, ok := seen["`shop`.`item`"]; err != nil || ok || len(all) < 2 {
+		t.Errorf("%v of %d: %v", seen, len(all), err)
 	}
 	var left int
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

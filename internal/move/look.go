@@ -74,6 +74,9 @@ func Look(ctx context.Context, q Request) (p Plan, err error) {
 	p.room()
 	stays, refused := locate(v, p.Route, p.From.Path)
 	p.Elsewhere, p.Refused = append(p.Elsewhere, stays...), append(p.Refused, refused...)
+	if err := p.occupied(); err != nil {
+		return p, err
+	}
 	p.system = systemFile(v, p.Route.Link)
 	if info, err := os.Lstat(filepath.Join(p.From.Path, p.system)); err != nil || !info.Mode().IsRegular() {
 		p.system = "" // a link: what it leads to stays where it is
@@ -124,7 +127,7 @@ func (p *Plan) goOn(to string) error {
 		return fmt.Errorf("%w: %s was moved to %s, or half of it (%s): end that first, with --back, or with --forget where it has ended", ErrInput, r.Route.Link, r.Route.New, r.Phase)
 	case r.Phase == Moved:
 		return fmt.Errorf("%w: %s is moved to %s already; --back goes back, --forget removes the old place", ErrInput, r.Route.Link, to)
-	case r.Phase == Returning || r.Phase == Leaving:
+	case r.Phase == Returning || r.Phase == Leaving || r.Phase == Retreating:
 		return fmt.Errorf("%w: %s is on its way back: --back goes on with that", ErrInput, r.Route.Link)
 	}
 	p.Route, p.GoesOn = r.Route, true
@@ -163,9 +166,81 @@ func (p *Plan) fresh(real string, reuse bool) error {
 	case len(entries) > 0 && !reuse:
 		return fmt.Errorf("%w: %s is not empty (%s, ...): name a new folder; or give --reuse where it holds an earlier copy of these data: what differs is overwritten, what is too much removed", ErrInput, to, entries[0].Name())
 	case len(entries) > 0:
-		p.Notes = append(p.Notes, to+" is taken for an earlier copy: what differs there is overwritten, what is too much removed")
+		return p.copyOf(real)
 	}
 	return nil
+}
+
+// copyOf makes sure that a target that is not empty holds an earlier copy of the data, and says what of it would go.
+func (p *Plan) copyOf(real string) error {
+	to := p.Route.New
+	ours, err := dataID(real)
+	if err != nil {
+		return fmt.Errorf("%w: cannot tell whose data these are: %w", ErrInput, err)
+	}
+	theirs, err := dataID(to)
+	if err != nil || ours == "" || theirs != ours {
+		return errors.Join(fmt.Errorf("%w: %s holds no earlier copy of these data, as --reuse says: that has the same server-uuid in auto.cnf, or the same UUID in MariaDB's %s: name a new folder", ErrInput, to, ariaControl), err)
+	}
+	more, err := surplus(to, real)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	note := to + " is an earlier copy: what differs there is overwritten"
+	if len(more) > 0 {
+		note += fmt.Sprintf(", and what the data do not have is removed: %s", few(more))
+	}
+	p.Notes = append(p.Notes, note)
+	return nil
+}
+
+// surplus lists the files that a copy has and the data do not have.
+func surplus(of, data string) (names []string, err error) {
+	there := map[string]bool{}
+	for i, folder := range []string{data, of} {
+		root, err := os.OpenRoot(folder)
+		if err != nil {
+			return nil, err
+		}
+		files, err := list(root, true)
+		if err = errors.Join(err, root.Close()); err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			if i == 0 {
+				there[f.name] = true
+			} else if !there[f.name] && !f.mode.IsDir() {
+				names = append(names, f.name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// few names some of many.
+func few(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more files", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// occupied refuses a target that somebody works in, or that holds what stays where it is.
+func (p *Plan) occupied() error {
+	list, err := writers(p.Route.New)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if len(list) > 0 {
+		p.Refused = append(p.Refused, fmt.Sprintf("%s is in use: %s", p.Route.New, names(list)))
+	}
+	for _, e := range p.Elsewhere {
+		if within(e.Path, p.Route.New) {
+			p.Refused = append(p.Refused, fmt.Sprintf("%s holds %s of this server's, which is no copy (%s): name another folder", p.Route.New, e.Path, e.Name))
+		}
+	}
+	return err
 }
 
 // size counts what is to be copied.
@@ -300,7 +375,11 @@ func (p *Plan) process(q Request, v map[string]string) error {
 		return err
 	}
 	if !ok {
-		p.Needs = append(p.Needs, fmt.Sprintf("david does not see which process serves %s: run it as root, or as the server's user", p.From.Path))
+		how := "run it as root, or as the server's user"
+		if os.Geteuid() == 0 {
+			how = "one that is just being started is seen in a moment: run the same command again"
+		}
+		p.Needs = append(p.Needs, fmt.Sprintf("david does not see which process serves %s: %s", p.From.Path, how))
 		return nil
 	}
 	p.Server.PID, p.Server.Unit = server.id.PID, unit(server.id.PID)

@@ -47,6 +47,7 @@ type Request struct {
 	Datadir string      // the folder that the server knows; "": as the server says
 	To      string      // the new folder
 	Reuse   bool        // it may hold an earlier copy
+	AsItWas bool        // a way back leaves what was written since
 	Rate    int64       // most bytes per second that are read while the server runs; 0 for no limit
 	Addr    mysqld.Addr // of the server
 	// Stop and Start are commands with their arguments; empty for those of the server's systemd unit.

@@ -258,10 +258,26 @@ func Socket(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, s := range sockets.Rows { // that of MySQL's X protocol takes other clients
-		if held[strconv.FormatUint(s.Inode, 10)] && s.Flags.String() == "listen" && filepath.IsAbs(s.Path) && filepath.Base(s.Path) != "mysqlx.sock" {
-			return s.Path, nil
+	text, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return "", err
+	}
+	for _, s := range sockets.Rows {
+		inode := strconv.FormatUint(s.Inode, 10)
+		if path := socketPath(string(text), inode); held[inode] && s.Flags.String() == "listen" && filepath.IsAbs(path) && filepath.Base(path) != "mysqlx.sock" { // which takes other clients, of MySQL's X protocol
+			return path, nil
 		}
 	}
 	return "", nil
+}
+
+// socketPath finds the whole path of a socket in /proc/net/unix, which is the rest of its line: procfs takes it up to its
+// first space.
+func socketPath(text, inode string) string {
+	for line := range strings.Lines(text) {
+		if _, path, ok := strings.Cut(line, " "+inode+" "); ok {
+			return strings.TrimSuffix(path, "\n")
+		}
+	}
+	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ type Proof struct {
 	Same    int      `json:"same"`    // tables whose checksum is the same on the new place
 	Written []string `json:"written"` // those that differ and were written to meanwhile: they prove nothing
 	Differ  []string `json:"differ"`  // those that differ though no write was seen
+	Lost    []string `json:"lost"`    // those that could be read before, and cannot be any more
 	Left    int      `json:"left"`    // tables for which there was no time, or that have no checksum
 }
 
@@ -45,20 +47,20 @@ func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``
 // noSuchThread is the number of the error of a KILL that comes too late.
 const noSuchThread = 1094
 
-// checksums asks for the checksums of as many tables as there is time for.
-func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (seen map[string]table, all int, err error) {
+// checksums asks for the checksums of as many tables as there is time for; all are there.
+func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (seen map[string]table, all []string, err error) {
 	c, err := conn.Single(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	names, updated, err := tables(ctx, c)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	id, err := c.Rows(ctx, 1, "SELECT CONNECTION_ID()")
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	seen = map[string]table{}
 	bound, cancel := context.WithTimeout(ctx, within)
@@ -70,17 +72,17 @@ func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (se
 			if err = conn.Exec(ctx, "KILL "+id[0][0]); mysqld.Number(err) == noSuchThread {
 				err = nil
 			}
-			return seen, len(names), err
+			return seen, names, err
 		}
 		if err != nil {
-			return seen, len(names), err
+			return seen, names, err
 		}
 		if len(rows) != 1 {
-			return seen, len(names), fmt.Errorf("%d checksums of the table %s", len(rows), name)
+			return seen, names, fmt.Errorf("%d checksums of the table %s", len(rows), name)
 		}
 		seen[name] = table{rows[0][1], updated[name]}
 	}
-	return seen, len(names), nil
+	return seen, names, nil
 }
 
 // lastChanges returns the times of the last changes of all tables.
@@ -94,12 +96,15 @@ func lastChanges(ctx context.Context, conn *mysqld.Conn) (updated map[string]str
 }
 
 // compare holds the checksums of after the start against those of before the stop. last are the times of the
-// last changes right before the stop; after the start a table has one only if it was written to since.
-func compare(before, after map[string]table, last map[string]string, all int) Proof {
-	p := Proof{Written: []string{}, Differ: []string{}}
+// last changes right before the stop; after the start a table has one only if it was written to since, and all are there.
+func compare(before, after map[string]table, last map[string]string, all []string) Proof {
+	p := Proof{Written: []string{}, Differ: []string{}, Lost: []string{}}
 	for name, b := range before {
 		a, ok := after[name]
+		_, kept := last[name] // else it was dropped while it was copied
 		switch {
+		case b.sum != "" && kept && (ok && a.sum == "" || !slices.Contains(all, name)):
+			p.Lost = append(p.Lost, name)
 		case !ok || a.sum == "" || b.sum == "":
 		case a.sum == b.sum:
 			p.Same++
@@ -109,6 +114,7 @@ func compare(before, after map[string]table, last map[string]string, all int) Pr
 			p.Differ = append(p.Differ, name)
 		}
 	}
-	p.Left = max(all-p.Same-len(p.Written)-len(p.Differ), 0)
+	slices.Sort(p.Lost)
+	p.Left = max(len(all)-p.Same-len(p.Written)-len(p.Differ)-len(p.Lost), 0)
 	return p
 }

@@ -36,14 +36,15 @@ type Phase string
 
 // The phases.
 const (
-	Copying   Phase = "copying"   // the copy is not whole
-	Stopping  Phase = "stopping"  // the server is being stopped, is away, or is started
-	Moved     Phase = "moved"     // the server runs on the new place; the old one is as it was at the stop
-	Returning Phase = "returning" // the old place is being brought up to date
-	Leaving   Phase = "leaving"   // the server is being stopped to go back
-	Back      Phase = "back"      // the server runs on the old place again; the new one is as it was at the stop
-	Forgotten Phase = "forgotten" // the place that is not in use is gone
-	Dropped   Phase = "dropped"   // a copy that was never used is gone
+	Copying    Phase = "copying"    // the copy is not whole
+	Stopping   Phase = "stopping"   // the server is being stopped, is away, or is started
+	Moved      Phase = "moved"      // the server runs on the new place; the old one is as it was at the stop
+	Returning  Phase = "returning"  // the old place is being brought up to date
+	Leaving    Phase = "leaving"    // the server is being stopped to go back
+	Retreating Phase = "retreating" // the path is led back to the old place, which is as it was at the stop
+	Back       Phase = "back"       // the server runs on the old place again; the new one is as it was at the stop
+	Forgotten  Phase = "forgotten"  // the place that is not in use is gone
+	Dropped    Phase = "dropped"    // a copy that was never used is gone
 )
 
 // Step is something that was done.
@@ -182,13 +183,29 @@ func from(link string) func(*Record) bool {
 // Find returns the last move from a folder, or from any, that can be gone on with, gone back from or forgotten.
 func Find(home, datadir string) (*Record, error) {
 	if datadir == "" {
-		return find(home, func(*Record) bool { return true })
+		return onlyOne(home)
 	}
 	parent, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(datadir)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInput, err)
 	}
 	return find(home, from(filepath.Join(parent, filepath.Base(filepath.Clean(datadir)))))
+}
+
+// onlyOne returns the last move that is pending, where no other folder has one.
+func onlyOne(home string) (*Record, error) {
+	r, err := find(home, func(*Record) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	other, err := find(home, func(o *Record) bool { return o.Route.Link != r.Route.Link })
+	switch {
+	case errors.Is(err, ErrNoRecord):
+		return r, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w: moves of several folders are on record, of %s and %s: name one with --datadir, or its server with --dsn", ErrInput, r.Route.Link, other.Route.Link)
 }
 
 // FindServer returns the last such move of the server at an address.

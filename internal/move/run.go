@@ -147,29 +147,6 @@ func (j *journey) open() (*copier, error) {
 	return c, nil
 }
 
-// limp is travel with a server that does not run, as it may not even start: nothing is left to be copied while it
-// serves.
-func (j *journey) limp(ctx context.Context) (out Outcome, err error) {
-	c, err := j.open()
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, c.close()) }()
-	j.q.Say("the server does not run: all is compared, and copied where it differs")
-	release, err := claim(c.from, j.r.System)
-	if err != nil {
-		return out, err
-	}
-	turned, err := j.still(ctx, c, &out)
-	if !turned {
-		return out, errors.Join(err, release())
-	}
-	if err := errors.Join(err, j.land(c, &out, release)); err != nil {
-		return out, err
-	}
-	return out, j.ended(ctx, c, &out, seen{})
-}
-
 // quiet sets back what calm set where the server still runs.
 func (j *journey) quiet() error {
 	if j.r.Pages == nil {
@@ -235,11 +212,11 @@ func (q Request) pace() rate.Limit {
 // prepared does what takes long after the first pass: tables are summed up, dirty pages are written.
 func (j *journey) prepared(ctx context.Context, conn *mysqld.Conn) (s seen, err error) {
 	if j.q.ProofWithin > 0 {
-		all := 0
+		var all []string
 		if s.sums, all, err = checksums(ctx, conn, j.q.ProofWithin); err != nil {
 			return s, err
 		}
-		j.q.Say(fmt.Sprintf("CHECKSUM TABLE of %d of %d tables", len(s.sums), all))
+		j.q.Say(fmt.Sprintf("CHECKSUM TABLE of %d of %d tables", len(s.sums), len(all)))
 	}
 	err = calm(ctx, conn, j.r)
 	if errors.Is(err, mysqld.ErrPrivilege) {
@@ -339,7 +316,7 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 		return errors.Join(err, release())
 	}
 	if touched := errors.Join(c.touched(), j.starting()); touched != nil {
-		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it, or go back with --back", err, touched, j.d.log), release())
+		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there; %s", err, touched, j.d.log, j.wayOut()), release())
 	}
 	j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
 	if back := errors.Join(release(), j.r.Route.turn(1-j.target)); back != nil {
@@ -390,9 +367,9 @@ func (j *journey) running(ctx context.Context, folder string) error {
 
 // known makes sure that it is the record's server that answers, and sets back what an earlier david left.
 func (j *journey) known(ctx context.Context, conn *mysqld.Conn) error {
-	who, err := conn.Identity(ctx)
-	if err == nil && who.UUID != j.r.Server {
-		err = fmt.Errorf("%w: the server at %s is not the one of the move from %s: name its folder by --datadir", ErrInput, conn.Addr(), j.r.Route.Link)
+	same, err := sameServer(ctx, conn, j.r.Server, j.r.Route.Link)
+	if err == nil && !same {
+		err = fmt.Errorf("%w: the server at %s is not the one of the move from %s, neither by its UUID nor by its datadir: name another with --dsn, or another move with --datadir", ErrInput, conn.Addr(), j.r.Route.Link)
 	}
 	if err != nil {
 		return err
@@ -403,11 +380,8 @@ func (j *journey) known(ctx context.Context, conn *mysqld.Conn) error {
 // Wake starts the server where a david that was killed has left it stopped, on the place that it was to run on
 // at that moment. It does nothing where the server answers, or where somebody else has stopped it.
 func Wake(ctx context.Context, q Request, r *Record) error {
-	if r.Phase != Stopping && r.Phase != Leaving {
-		return nil
-	}
 	in, err := r.Route.at()
-	if err != nil {
+	if err != nil || r.Phase != Stopping && r.Phase != Leaving && !(r.Phase == Retreating && in == oldSide) {
 		return err
 	}
 	j := &journey{q: q, r: r, d: q.daemon(r)}
@@ -452,7 +426,7 @@ func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before see
 // proved asks the server on the new place for the checksums that it gave on the old one.
 func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
 	var after map[string]table
-	all := 0
+	var all []string
 	conn, err := mysqld.Open(ctx, j.q.Addr)
 	if err == nil {
 		defer conn.Close()
@@ -463,8 +437,11 @@ func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
 	}
 	proof := compare(before.sums, after, before.last, all)
 	out.Proof = &proof
-	if err := j.r.save(); err != nil || len(proof.Differ) == 0 {
+	if err := j.r.save(); err != nil || len(proof.Differ)+len(proof.Lost) == 0 {
 		return err
+	}
+	if len(proof.Lost) > 0 {
+		return fmt.Errorf("%w: %s could be read before the stop and cannot be read any more: look at them before --forget; a DROP in the last moment looks the same", ErrMismatch, few(proof.Lost))
 	}
 	return fmt.Errorf("%w: CHECKSUM TABLE of %s says something else than before the stop, and no write was seen; a write in the last moment looks the same", ErrMismatch, strings.Join(proof.Differ, ", "))
 }

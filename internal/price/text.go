@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -68,9 +69,14 @@ func entryNotes(options []Option) []string {
 func Bill(parts []Part) string {
 	var list []string
 	for _, p := range parts {
-		list = append(list, fmt.Sprintf("%.6g x %s at US$%.4g", p.Count, p.What, p.USDEach))
+		list = append(list, fmt.Sprintf("%s x %s at US$%.4g", plainCount(p.Count), p.What, p.USDEach))
 	}
 	return strings.Join(list, " + ")
+}
+
+// plainCount is a count to three digits after the point, never as 1e+06.
+func plainCount(n float64) string {
+	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(n, 'f', 3, 64), "0"), ".")
 }
 
 // Text prints the machines and the volumes, each in a table.

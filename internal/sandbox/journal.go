@@ -116,7 +116,7 @@ func (j *journal) undo(say func(string)) error {
 			return err
 		}
 	}
-	if err := j.restoreKernel(); err != nil {
+	if err := j.restoreKernel(say); err != nil {
 		return err
 	}
 	for _, g := range j.Groups { // before the mounts: unmounting writes, and need not crawl

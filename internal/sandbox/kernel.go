@@ -69,15 +69,19 @@ func (j *journal) kernelBack(c kernel.Change) error {
 }
 
 // restoreKernel sets back what a david that is dead had set; what somebody else changed since, or a reboot
-// undid, is left.
-func (j *journal) restoreKernel() error {
+// undid, is left, and the former is said.
+func (j *journal) restoreKernel(say func(string)) error {
 	m := kernel.Machine{Root: "/"}
 	if len(j.Kernel) == 0 || j.Boot != m.Boot() {
 		return nil
 	}
 	for _, c := range slices.Backward(j.Kernel) {
-		if _, err := m.Restore(c); err != nil {
+		restored, err := m.Restore(c)
+		if err != nil {
 			return err
+		}
+		if now, err := m.Now(c); err == nil && !restored && now != c.Before {
+			say(fmt.Sprintf("%s is %s, and is left: somebody else changed it after david, which had set %s in the place of %s", c.Title(), now, c.After, c.Before))
 		}
 	}
 	return nil

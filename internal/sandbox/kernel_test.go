@@ -76,12 +76,30 @@ func TestKernelSettings(t *testing.T) {
 	if err := set("74"); err != nil {
 		t.Fatal(err)
 	}
-	bury(t, w.journal)
-	if err := errors.Join(w.journal.mark(w.run), w.journal.write()); err != nil {
-		t.Fatal(err)
+	reap := func(w *Workspace) (said string) {
+		t.Helper()
+		bury(t, w.journal)
+		if err := errors.Join(w.journal.mark(w.run), w.journal.write()); err != nil {
+			t.Fatal(err)
+		}
+		if err := Reap(home, func(what string) { said += what + "\n" }); err != nil {
+			t.Error(err)
+		}
+		return said
 	}
-	if err := Reap(home, func(string) {}); err != nil {
-		t.Error(err)
+	if said := reap(w); strings.Contains(said, "is left") {
+		t.Error(said)
 	}
 	is("71")
+	if w, err = openBare(home); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	if err := errors.Join(set("74"), os.WriteFile(interval, []byte("72"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if said := reap(w); !strings.Contains(said, "is 72, and is left: somebody else changed it after david, which had set 74 in the place of 71") {
+		t.Error(said)
+	}
+	is("72")
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -71,11 +72,28 @@ func seqOf(real string) string {
 	return text(filepath.Join("/sys/block", filepath.Base(real)), "diskseq")
 }
 
+// errInUse says that a disk is somebody's.
+var errInUse = errors.New("it is in use: mounted, swap, or part of something")
+
+// letGo opens a disk that a david which was killed had, once what that had begun is over: I/O that is on its way keeps a
+// filesystem that is unmounted for some seconds.
+func letGo(real string) (f *os.File, err error) {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		f, err = exclusive(real, os.O_WRONLY)
+		if !errors.Is(err, errInUse) {
+			return f, err
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("%w; the next david command tries again", err)
+		}
+	}
+}
+
 // exclusive opens a disk that nobody else uses: neither mounted, nor part of anything, nor swap.
 func exclusive(real string, how int) (*os.File, error) {
 	f, err := os.OpenFile(real, how|unix.O_EXCL|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, unix.EBUSY) {
-		return nil, fmt.Errorf("%s: %w: it is in use: mounted, swap, or part of something (lsblk %[1]s)", real, ErrDisk)
+		return nil, fmt.Errorf("%s: %w: %w (lsblk %[1]s)", real, ErrDisk, errInUse)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", real, ErrDisk, err)
@@ -231,7 +249,7 @@ func (j *journal) empty(d disk, run string) error {
 	if holds != d.UUID && !half {
 		return nil // it is another's, or not there
 	}
-	f, err := exclusive(d.Path, os.O_WRONLY)
+	f, err := letGo(d.Path)
 	if err != nil {
 		return err
 	}

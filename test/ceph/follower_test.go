@@ -234,7 +234,7 @@ func testFollowers(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool)
 		t.Error(err)
 	}
 	end()
-	if err := r.Promote(t.Context(), x.leader); err != nil {
+	if _, err := r.Promote(t.Context(), x.leader); err != nil {
 		t.Error(err)
 	}
 	if err := r.Drop(t.Context(), x.leader, false); err != nil {
@@ -262,7 +262,8 @@ func (x *imaged) cycles() {
 		r := x.clone("cycle")
 		x.same(r)
 		end()
-		if err := errors.Join(r.Promote(x.t.Context(), x.leader), r.Drop(x.t.Context(), x.leader, false)); err != nil {
+		_, err := r.Promote(x.t.Context(), x.leader)
+		if err := errors.Join(err, r.Drop(x.t.Context(), x.leader, false)); err != nil {
 			x.t.Fatal(err)
 		}
 		x.nothingLeft()
