@@ -85,7 +85,7 @@ func lockOwn(dir, what string) (*os.File, error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		text, _ := io.ReadAll(io.LimitReader(f, mostSaid))
-		return nil, errors.Join(home.InUse(fmt.Errorf("another measurement is running (%s): two at once would spoil each other; wait for it to end", plain(text))), f.Close())
+		return nil, errors.Join(home.InUse(fmt.Errorf("david is at work already (%s): two at once would spoil each other; wait for it to end, or end it (Ctrl-C)", plain(text))), f.Close())
 	}
 	err = f.Truncate(0)
 	if err == nil {
@@ -168,7 +168,7 @@ func (h holder) blocks(beside string) error {
 			spoil, BesideVariable, Unknown)
 	}
 	if h.uid == os.Geteuid() || h.uid == 0 {
-		return fmt.Errorf("another measurement is running on this machine (pid %d: %s): %s", h.pid, cmp.Or(h.says, "it does not say what"), spoil)
+		return fmt.Errorf("david is at work on this machine already (pid %d: %s): %s, or end it (Ctrl-C)", h.pid, cmp.Or(h.says, "it does not say what"), spoil)
 	}
 	if beside == strconv.Itoa(h.uid) {
 		return nil

@@ -358,7 +358,7 @@ func (s seen) unsound() string {
 }
 
 // busy tells whether david took all it was given, and ended where it would have begun to measure.
-func (s seen) busy() bool { return strings.Contains(s.err, "another measurement is running") }
+func (s seen) busy() bool { return strings.Contains(s.err, "is at work") }
 
 // taken tells whether david took what it was given.
 func (s seen) taken() bool { return s.code == 0 || s.busy() }
