@@ -244,3 +244,13 @@ func TestAccountLeft(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+// TestPoolFits: a buffer pool that is larger than the free memory is refused, any other that is asked for is taken.
+func TestPoolFits(t *testing.T) {
+	if _, err := pool(1<<50, "1"); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "does not fit") {
+		t.Error(err)
+	}
+	if n, err := pool(5<<20, "1"); err != nil || n != 5<<20 {
+		t.Errorf("%d, %v", n, err)
+	}
+}

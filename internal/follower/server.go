@@ -249,9 +249,6 @@ func port(asked int) (int, error) {
 // pool returns the size of the buffer pool, in bytes.
 func pool(asked int64, leader string) (int64, error) {
 	const least = 32 << 20
-	if asked != 0 {
-		return asked, nil
-	}
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0, err
@@ -259,6 +256,12 @@ func pool(asked int64, leader string) (int64, error) {
 	info, err := proc.Meminfo()
 	if err != nil {
 		return 0, err
+	}
+	if free := info.MemAvailableBytes; asked != 0 && free != nil && uint64(asked) > *free {
+		return 0, refuse("a buffer pool of %d MiB does not fit: %d MiB of memory are free here, and the leader needs its own", asked>>20, *free>>20)
+	}
+	if asked != 0 {
+		return asked, nil
 	}
 	size, err := strconv.ParseInt(leader, 10, 64)
 	if err != nil || info.MemAvailableBytes == nil {

@@ -51,7 +51,7 @@ type stopping struct {
 }
 
 // errStopped says that a process does not run.
-var errStopped = errors.New("it is stopped already, by somebody else")
+var errStopped = errors.New("it is stopped already, by somebody else (a debugger, or another clone that is being made): try again in a moment")
 
 // openProcess returns a handle also with errStopped.
 func openProcess(id process.ID) (*stopping, error) {
