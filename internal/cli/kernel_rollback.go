@@ -71,6 +71,10 @@ func (a *app) printKernelUndone(u kernel.Undone, record string) {
 		fmt.Fprintf(a.out, "%s: %s -> %s\n", c.Title(), c.After, c.Before)
 	}
 	for _, c := range u.Already {
+		if c.Before == c.After {
+			fmt.Fprintf(a.out, "%s: was %s before, too, and stays\n", c.Title(), c.Before)
+			continue
+		}
 		fmt.Fprintf(a.out, "%s: is not david's %s any more, and is left\n", c.Title(), c.After)
 	}
 	if u.Removed != "" {

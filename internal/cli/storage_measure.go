@@ -297,6 +297,9 @@ func onDisks(arms []lab.Arm, disks []string) (notes []string, err error) {
 		return nil, usage("too few disks: each layout takes disks of its own, %s, which is %d, and --disks names %d: name more, or fewer layouts", strings.Join(wants, ", "), need, len(disks))
 	}
 	for i, d := range disks {
+		if d == "" {
+			return nil, usage("--disks %s: a disk without a name", strings.Join(disks, ","))
+		}
 		if slices.Contains(disks[:i], d) {
 			return nil, usage("--disks %s: %s stands there twice", strings.Join(disks, ","), d)
 		}

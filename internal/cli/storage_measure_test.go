@@ -151,6 +151,7 @@ func TestOnDisks(t *testing.T) {
 	}
 	for want, disks := range map[string][]string{
 		"one 1, stripe2 2, which is 3, and --disks names 2": {"/dev/a", "/dev/b"},
+		"a disk without a name":                             {"", "", ""},
 		"/dev/a stands there twice":                         {"/dev/a", "/dev/b", "/dev/a"},
 	} {
 		if _, err := onDisks(arms(), disks); exitCode(err) != exitUsage || !strings.Contains(err.Error(), want) {

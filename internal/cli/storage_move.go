@@ -279,6 +279,9 @@ func (a *app) printMove(d moveDocument, f moveFlags) error {
 
 // printMovePlan begins with what would be done, and for how long the server would be away.
 func printMovePlan(out io.Writer, p move.Plan) {
+	if len(p.Refused) > 0 {
+		fmt.Fprintln(out, "refused, for what is said at the end; this is what would be done without that:")
+	}
 	fmt.Fprintf(out, "%s: %s in %d files would go to %s (%s on %s, %s free)\n", p.Route.Link, host.Size(p.Bytes), p.Files, p.Route.New, p.To.Type, p.To.Mount, host.Size(p.To.Free))
 	if p.Rate > 0 {
 		fmt.Fprintf(out, "while it serves: about %s to copy, at the %s/s at which the data can be read; the target may be slower\n", seconds(float64(p.Bytes)/p.Rate), host.Size(int64(p.Rate)))

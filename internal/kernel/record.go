@@ -168,6 +168,9 @@ func resolve(records, which string) (string, error) {
 
 // load reads the record in its folder.
 func (r *Record) load() error {
+	if _, err := os.Lstat(r.dir); errors.Is(err, fs.ErrNotExist) {
+		return ErrNoRecord
+	}
 	if err := home.Own(filepath.Dir(r.dir)); err != nil {
 		return err
 	}
