@@ -20,10 +20,10 @@ import (
 func Find(ctx context.Context, home, want string) (Binary, error) {
 	switch want {
 	case "", "auto", string(mycnf.MySQL), string(mycnf.MariaDB):
-		return choose(List(ctx, home), want)
+		return summed(choose(list(ctx, home), want))
 	}
 	if e, ok := ParseEngine(want); ok {
-		return e.among(List(ctx, home))
+		return summed(e.among(list(ctx, home)))
 	}
 	if !strings.ContainsRune(want, filepath.Separator) && !exists(want) {
 		return Binary{}, fmt.Errorf("cannot find the server %q: want auto, mysql, mariadb or a path, or a flavour with its version, as in mysql:9.7", want)
@@ -127,8 +127,19 @@ func binaryIn(root string) (string, error) {
 // left out.
 func List(ctx context.Context, home string) []Binary {
 	var all []Binary
+	for _, b := range list(ctx, home) {
+		if b, err := summed(b, nil); err == nil {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// list is List without the sums, which take longer than all else.
+func list(ctx context.Context, home string) []Binary {
+	var all []Binary
 	for _, path := range candidates(home) {
-		if b, err := identify(ctx, path); err == nil {
+		if b, err := recognise(ctx, path); err == nil {
 			all = append(all, b)
 		}
 	}

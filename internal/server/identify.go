@@ -59,8 +59,22 @@ func parseVersion(output string) (flavour mycnf.Flavour, version string, ok bool
 	return flavour, m[2], strings.Contains(program, "mysqld") || strings.Contains(program, "mariadbd")
 }
 
-// identify runs the file at path with --version and says what server it is.
-func identify(ctx context.Context, path string) (Binary, error) {
+// identify runs the file at path with --version and says what server it is, with its sum.
+func identify(ctx context.Context, path string) (Binary, error) { return summed(recognise(ctx, path)) }
+
+// summed adds the sum of a binary that was recognised.
+func summed(b Binary, err error) (Binary, error) {
+	if err != nil {
+		return Binary{}, err
+	}
+	if b.SHA256, err = hashFile(b.Path); err != nil {
+		return Binary{}, fmt.Errorf("cannot read the server %s: %w", b.Path, err)
+	}
+	return b, nil
+}
+
+// recognise is identify without the sum.
+func recognise(ctx context.Context, path string) (Binary, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return Binary{}, fmt.Errorf("cannot use %s as a server: %w", path, errors.Unwrap(err))
@@ -76,9 +90,6 @@ func identify(ctx context.Context, path string) (Binary, error) {
 	var ok bool
 	if b.Flavour, b.Version, ok = parseVersion(output); !ok {
 		return Binary{}, fmt.Errorf("cannot use %s as a server: it is no mysqld or mariadbd (--version printed %q); %s", path, firstLine(output), HowToGet)
-	}
-	if b.SHA256, err = hashFile(real); err != nil {
-		return Binary{}, fmt.Errorf("cannot read the server %s: %w", real, err)
 	}
 	return b, nil
 }
