@@ -25,7 +25,7 @@ type moveFlags struct {
 	serverFlags
 	datadir, to, stop, start, rate             string
 	apply, back, forget, reuse, json           bool
-	asItWas                                    bool
+	asItWas, anyway                            bool
 	mostStop, stopWithin, startWithin, proving time.Duration
 }
 
@@ -38,6 +38,9 @@ type moveDocument struct {
 	Record  string        `json:"record,omitempty"` // the folder that says what was done
 	Phase   move.Phase    `json:"phase,omitempty"`
 	Idle    string        `json:"idle,omitempty"` // the place that is not in use
+	New     string        `json:"new,omitempty"`
+	// Alone says what the place that is not in use has alone; "" for nothing.
+	Alone string `json:"alone,omitempty"`
 }
 
 func (a *app) storageMoveCommand() *cobra.Command {
@@ -66,11 +69,12 @@ func (f *moveFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.to, "to", "", "the new folder, which is made; what is above it must be there")
 	fs.StringVar(&f.stop, "stop", "", "command that stops the server; words are split at spaces, no shell (systemctl stop UNIT, of the server's unit)")
 	fs.StringVar(&f.start, "start", "", "command that starts it (systemctl start UNIT)")
-	fs.BoolVar(&f.reuse, "reuse", false, "the new folder holds an earlier copy of these data: bring it up to date")
+	fs.BoolVar(&f.reuse, "reuse", false, "the new folder holds a copy of these data that another david began: go on with it")
 	fs.StringVar(&f.rate, "rate", "", "most that is read a second while the server runs, as 100M (no limit); the last pass has none")
 	fs.BoolVar(&f.apply, "apply", false, "do it")
 	fs.BoolVar(&f.back, "back", false, "go back to the old place, with all that was written since; of a move that has not ended: give it up")
 	fs.BoolVar(&f.asItWas, "as-it-was", false, "with --back, of a server that does not start on the new place: go back to the old place as it was at the stop; what was written since stays on the new one")
+	fs.BoolVar(&f.anyway, "anyway", false, "with --back: also where tables cannot be read on the new place, so that the old place's are overwritten with what is there")
 	fs.BoolVar(&f.forget, "forget", false, "remove the place that is not in use")
 	fs.DurationVar(&f.mostStop, "max-stop", 30*time.Second, "do not stop the server where the last pass while it runs took longer: it would be away for about as long")
 	fs.DurationVar(&f.stopWithin, "stop-within", 5*time.Minute, "how long the server may take to stop")
@@ -84,8 +88,10 @@ func (f moveFlags) check() error {
 	switch {
 	case f.back && f.forget:
 		return usage("--back goes back to the old place, --forget removes it: give one of them")
-	case f.asItWas && !f.back:
-		return usage("--as-it-was is a way back: give --back, too")
+	case (f.asItWas || f.anyway) && !f.back:
+		return usage("--as-it-was and --anyway are for the way back: give --back, too")
+	case f.asItWas && f.anyway:
+		return usage("--as-it-was brings nothing along, --anyway all there is: give one of them")
 	case (f.back || f.forget) && f.to != "":
 		return usage("--to is for a move: --back and --forget know from where and where to")
 	case !f.back && !f.forget && f.to == "":
@@ -126,7 +132,7 @@ func (a *app) storageMove(ctx context.Context, f moveFlags) error {
 		}
 	}
 	say := a.tell
-	q := move.Request{Home: a.home, Datadir: f.datadir, To: f.to, Reuse: f.reuse, AsItWas: f.asItWas, Rate: pace, Addr: addr, Stop: strings.Fields(f.stop), Start: strings.Fields(f.start),
+	q := move.Request{Home: a.home, Datadir: f.datadir, To: f.to, Reuse: f.reuse, AsItWas: f.asItWas, Anyway: f.anyway, Rate: pace, Addr: addr, Stop: strings.Fields(f.stop), Start: strings.Fields(f.start),
 		MostStop: f.mostStop, StopWithin: f.stopWithin, StartWithin: f.startWithin, ProofWithin: f.proving, Guard: []string{guardChild}, Say: say}
 	if f.apply {
 		release, err := a.sharing.Lock(a.home, "david storage move", a.env(experiment.BesideVariable))
@@ -218,7 +224,7 @@ func refusal(p move.Plan) error {
 func (a *app) moved(f moveFlags, doc moveDocument, r *move.Record, out move.Outcome, err error) error {
 	doc.Applied, doc.Outcome = err == nil, &out
 	if r != nil {
-		doc.Record, doc.Phase = r.Dir(), r.Phase
+		doc.Record, doc.Phase, doc.New, doc.Alone = r.Dir(), r.Phase, r.Route.New, r.Alone()
 		idle, unknown := r.Idle()
 		if unknown == nil {
 			doc.Idle = idle
@@ -236,7 +242,7 @@ func (a *app) moveBack(ctx context.Context, f moveFlags, q move.Request) error {
 	if err != nil {
 		return err
 	}
-	doc := moveDocument{Record: r.Dir(), Phase: r.Phase}
+	doc := moveDocument{Record: r.Dir(), Phase: r.Phase, New: r.Route.New, Alone: r.Alone()}
 	if doc.Idle, err = r.Idle(); err != nil {
 		return err
 	}
@@ -268,9 +274,13 @@ func (a *app) printMove(d moveDocument, f moveFlags) error {
 	case d.Plan != nil:
 		printMovePlan(a.out, *d.Plan)
 	case f.forget:
-		fmt.Fprintf(a.out, "%s would be removed, for good\nnothing was changed: --apply does it\n", d.Idle)
+		alone := ""
+		if d.Alone != "" {
+			alone = ", with " + d.Alone
+		}
+		fmt.Fprintf(a.out, "%s would be removed, for good%s\nnothing was changed: --apply does it\n", d.Idle, alone)
 	case f.asItWas:
-		fmt.Fprintf(a.out, "the server would go back to the old place as it was at the stop; what was written since stays in %s\nnothing was changed: --apply does it\n", d.Idle)
+		fmt.Fprintf(a.out, "the server would go back to the old place as it was at the stop; what was written since stays in %s alone\nnothing was changed: --apply does it\n", d.New)
 	default:
 		fmt.Fprintf(a.out, "the server would go back to the old place (%s), with all that was written since; a copy that was never used would be removed\nnothing was changed: --apply does it\n", d.Phase)
 	}
@@ -333,6 +343,9 @@ func printMoved(w io.Writer, d moveDocument) {
 		fmt.Fprintf(w, "CHECKSUM TABLE: %d tables as before the stop, %d were written to meanwhile, for %d there was no time or checksum\n", p.Same, len(p.Written), p.Left)
 	}
 	fmt.Fprintf(w, "not in use: %s; david storage move --forget --apply removes it", d.Idle)
+	if d.Alone != "" {
+		fmt.Fprint(w, ", with ", d.Alone)
+	}
 	if d.Phase == move.Moved {
 		fmt.Fprint(w, ", --back --apply goes back")
 	}

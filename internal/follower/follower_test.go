@@ -293,9 +293,13 @@ func (x *scene) promotes(r *follower.Record, own *mysqld.Conn) {
 		x.t.Error("a follower takes writes")
 	}
 	x.unapplied(r, own)
-	x.exec(own, "STOP REPLICA IO_THREAD") // as of a leader that cannot be read any more, and is still written to
+	x.exec(own, "STOP REPLICA IO_THREAD")
 	x.exec(x.conn, "INSERT INTO app.t2 VALUES (1002, 1, 'too late')")
-	if lacks, err := r.Promote(x.t.Context(), x.leader); err != nil || lacks == "" {
+	if _, err := r.Promote(x.t.Context(), x.leader); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "does not ask for it: START ") {
+		x.t.Fatalf("promoted without what its leader has: %v", err)
+	}
+	x.exec(own, "START REPLICA IO_THREAD")
+	if lacks, err := r.Promote(x.t.Context(), x.leader); err != nil || lacks != "" {
 		x.t.Fatalf("%v; it is said to lack %q", err, lacks)
 	}
 	if _, err := r.Verify(x.t.Context(), x.leader); !errors.Is(err, follower.ErrInput) {
@@ -305,7 +309,7 @@ func (x *scene) promotes(r *follower.Record, own *mysqld.Conn) {
 		x.t.Errorf("promoted twice: %v", err)
 	}
 	x.exec(own, "INSERT INTO app.t2 VALUES (1001, 1, 'own')")
-	if a, b := x.count(own, "app.t2 WHERE id >= 1000"), x.count(x.conn, "app.t2 WHERE id >= 1000"); a != 2 || b != 2 {
+	if a, b := x.count(own, "app.t2 WHERE id >= 1000"), x.count(x.conn, "app.t2 WHERE id >= 1000"); a != 3 || b != 2 {
 		x.t.Errorf("%d rows here, %d on the leader", a, b)
 	}
 	if n := x.count(own, "mysql.user WHERE User LIKE 'david\\_%'") + x.count(x.conn, "mysql.user WHERE User LIKE 'david\\_%'"); n != 0 {

@@ -17,6 +17,9 @@ import (
 // account is left then, and the error is ErrAccountLeft. It is the caller's to see that nobody writes to the
 // leader any more: what it has lacked of the leader by its promotion, of a leader that answers, is returned as GTIDs.
 func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string, err error) {
+	if r.State == Promoted && r.Account != "" { // an earlier promotion got so far
+		return "", r.expel(ctx, leader)
+	}
 	if r.State != Following {
 		return "", refuse("cannot promote the follower %s: it is %s", r.Name, r.State)
 	}
@@ -33,6 +36,9 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string,
 		defer of.Close()
 		p.leader = of
 		p.nearly(ctx)
+	}
+	if err := p.receiving(ctx); err != nil {
+		return "", err
 	}
 	if err := p.applied(ctx); err != nil {
 		return "", err
@@ -80,6 +86,18 @@ func (p pair) nearly(ctx context.Context) {
 	if goal, err := p.at(ctx, p.leader); err == nil {
 		_ = p.reach(ctx, goal) // applied says why it cannot
 	}
+}
+
+// receiving refuses a follower whose leader answers and has what it lacks, where it does not even ask for that.
+func (p pair) receiving(ctx context.Context) error {
+	s, err := p.replication(ctx)
+	if err != nil || s == nil || s["io_running"] != "No" {
+		return err
+	}
+	if lacks := p.lacks(ctx); lacks != "" {
+		return refuse("the follower lacks what its leader has (%s), and does not ask for it: %s there first; of a leader that does not answer it is promoted without", lacks, p.start)
+	}
+	return nil
 }
 
 // lacks returns the GTIDs that the leader has and the follower has not; "" where there are none, or the leader does not

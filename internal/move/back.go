@@ -27,6 +27,17 @@ func (r *Record) Idle() (string, error) {
 	return r.Route.folder(1-in, in), nil
 }
 
+// Alone says what the place that is not in use has alone; "" where that is nothing, as far as david knows.
+func (r *Record) Alone() string {
+	switch {
+	case r.Phase == Back && r.Left:
+		return "what was written there after the move, which is nowhere else"
+	case r.Phase == Moved && r.Last != nil && r.Last.Proof != nil && len(r.Last.Proof.Lost) > 0:
+		return "whole tables that could not be read after the move: " + few(r.Last.Proof.Lost)
+	}
+	return ""
+}
+
 // Return goes back to the old place, with all that was written since. A copy that was never used is removed.
 func Return(ctx context.Context, q Request, r *Record) (out Outcome, err error) {
 	in, err := r.Route.at()
@@ -50,12 +61,15 @@ func Return(ctx context.Context, q Request, r *Record) (out Outcome, err error) 
 // bring goes back with all that was written since. The server has to run for it, or to start: data that it does not start
 // on may be damaged, and are not copied over those of the old place.
 func (j *journey) bring(ctx context.Context) (out Outcome, err error) {
+	if _, err := os.Stat(j.from); err != nil {
+		return out, fmt.Errorf("%w: the new place cannot be read (%w): mount it, where it is a volume, %s", ErrInput, err, j.wayOut())
+	}
 	if err := j.standing(ctx); err != nil {
 		return out, err
 	}
 	out, err = j.travel(ctx, nil)
 	if in, unknown := j.r.Route.at(); errors.Is(err, ErrStart) && unknown == nil && in == newSide {
-		err = fmt.Errorf("%w; what it does not start on may be damaged, and is not copied over the old place; %s", err, j.wayOut())
+		err = fmt.Errorf("%w; what it does not start on may be damaged, and is not copied over the old place: mend it there, %s", err, j.wayOut())
 	}
 	return out, err
 }
@@ -63,7 +77,7 @@ func (j *journey) bring(ctx context.Context) (out Outcome, err error) {
 // wayOut says what is left where a server does not start on the new place.
 func (j *journey) wayOut() string {
 	if !j.untouched() {
-		return "the old place is not as it was at the stop any more: --back had begun to bring it up to date"
+		return "as the old place is not as it was at the stop any more: --back had begun to bring it up to date"
 	}
 	return fmt.Sprintf("or go back to the old place as it was when the server was stopped for the move (%s): --back --as-it-was, which leaves %s as it is", j.stopped(), j.r.Route.New)
 }
@@ -89,12 +103,20 @@ func (j *journey) retreat(ctx context.Context) (out Outcome, err error) {
 	if !j.untouched() {
 		return out, fmt.Errorf("%w: %s", ErrInput, j.wayOut())
 	}
-	if up, err := j.runs(ctx); err != nil || up {
-		return out, errors.Join(err, fmt.Errorf("%w: the server runs in %s, or somebody works there: --back brings along what was written there; --as-it-was would leave that behind, and is for a server that does not start: stop it first", ErrInput, j.from))
+	up, err := j.runs(ctx)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EIO) { // the volume is gone
+		up, err = false, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	if up {
+		return out, fmt.Errorf("%w: the server runs in %s, or somebody works there: --back brings along what was written there; --as-it-was would leave that behind, and is for a server that does not start, or whose tables cannot be read: stop it first", ErrInput, j.from)
 	}
 	if err := j.asAtStop(ctx); err != nil {
 		return out, err
 	}
+	j.r.Left = true
 	if err := j.r.note(Retreating, "%s is led back to %s, as it was at the stop", j.r.Route.Link, j.to); err != nil {
 		return out, err
 	}
@@ -104,32 +126,80 @@ func (j *journey) retreat(ctx context.Context) (out Outcome, err error) {
 	return j.arrived(ctx)
 }
 
-// asAtStop makes sure that the old place's files have the sums that they had at the stop. A move whose server never answered
-// on the new place has none: each byte had been compared, and nobody has been there since.
+// asAtStop makes sure that the old place's files have the sizes, times, owners and modes that they had at the stop, and the
+// same sums, which there are where the move had ended.
 func (j *journey) asAtStop(ctx context.Context) error {
-	if _, err := os.Stat(filepath.Join(j.r.dir, sumsFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	want, err := home.ReadOwn(filepath.Join(j.r.dir, sumsFile), mostSums)
-	if err != nil {
-		return err
-	}
-	c, err := newCopier(j.to, j.from, min(runtime.NumCPU(), 4)) // which reads the old place alone
+	c, err := newCopier(j.to, j.to, min(runtime.NumCPU(), 4)) // which reads alone
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	j.q.Say("the old place is read, to see that it is as it was")
 	files, err := list(c.from, false)
 	if err != nil {
 		return err
 	}
 	files = slices.DeleteFunc(files, func(f file) bool { return !f.mode.IsRegular() })
-	got, err := c.sums(ctx, files)
+	if err := j.asNoted(statsFile, func() (string, error) { return stats(files), nil }); err != nil {
+		return err
+	}
+	return j.asNoted(sumsFile, func() (string, error) {
+		j.q.Say("the old place is read, to see that it is as it was")
+		return c.sums(ctx, files)
+	})
+}
+
+// asNoted holds what is there against a file of the record, where there is one.
+func (j *journey) asNoted(name string, now func() (string, error)) error {
+	path := filepath.Join(j.r.dir, name)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	want, err := home.ReadOwn(path, mostSums)
+	if err != nil {
+		return err
+	}
+	got, err := now()
 	if err == nil && got != string(want) {
-		err = fmt.Errorf("%w: the files of %s are not as they were at the stop (%s): sha256sum --check says which", ErrInput, j.to, filepath.Join(j.r.dir, sumsFile))
+		err = fmt.Errorf("%w: the files of %s are not as they were at the stop (%s)", ErrInput, j.to, path)
 	}
 	return err
+}
+
+// stats are the modes, owners, sizes and times of files, a line each.
+func stats(files []file) string {
+	var text strings.Builder
+	for _, f := range files {
+		fmt.Fprintf(&text, "%o %d %d %d %d.%09d %s\n", f.stat.Mode, f.stat.Uid, f.stat.Gid, f.stat.Size, f.stat.Mtim.Sec, f.stat.Mtim.Nsec, f.name)
+	}
+	return text.String()
+}
+
+// readable makes sure that the server reads its tables on the new place before anything is copied over the old one, which
+// may have the only whole ones: those that the move's proof missed, and as many others as there is time for.
+func (j *journey) readable(ctx context.Context, conn *mysqld.Conn) error {
+	if j.target != oldSide || j.q.Anyway || j.r.Phase != Moved || j.q.ProofWithin == 0 {
+		return nil
+	}
+	var bad []string
+	if l := j.r.Last; l != nil && l.Proof != nil {
+		bad = slices.Concat(l.Proof.Lost, l.Proof.Differ)
+	}
+	seen, all, err := checksums(ctx, conn, j.q.ProofWithin)
+	if err != nil {
+		return err
+	}
+	j.q.Say(fmt.Sprintf("CHECKSUM TABLE of %d of %d tables, before anything is copied over the old place", len(seen), len(all)))
+	for name, t := range seen {
+		if t.sum == "" && !slices.Contains(bad, name) {
+			bad = append(bad, name)
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	slices.Sort(bad)
+	return fmt.Errorf("%w: %s cannot be read on the new place, or were not the same after the move, and would be copied over the old place, which may have the only whole ones: look at them; "+
+		"then --back --anyway, or stop the server and --back --as-it-was, which brings along nothing that was written since %s", ErrInput, few(bad), j.stopped())
 }
 
 // mostSums bounds the file of sums that is read, in bytes: some hundred for a file.
@@ -165,7 +235,7 @@ func (j *journey) drop(ctx context.Context) error {
 	if err := j.running(ctx, j.to); err != nil {
 		return err
 	}
-	if err := j.r.Route.tidy(); err != nil {
+	if err := errors.Join(j.r.Route.tidy(), unmarkCopy(j.r.Route.New)); err != nil {
 		return err
 	}
 	return j.remove(j.r.Route.New, Dropped)

@@ -171,6 +171,12 @@ func damaged(t *testing.T, q, bad Request) {
 	if in, err := r.Route.at(); err != nil || in != oldSide || r.Phase != Back {
 		t.Errorf("side %d, %v, phase %s", in, err, r.Phase)
 	}
+	if p, err := Look(t.Context(), q); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "would be overwritten") {
+		t.Errorf("what is on the new place alone may be overwritten: %v, %v", p.Refused, err)
+	}
+	if !strings.Contains(r.Alone(), "nowhere else") {
+		t.Errorf("of what is there alone it is said: %q", r.Alone())
+	}
 	if text, err := os.ReadFile(filepath.Join(q.To, "ibdata1")); err != nil || !bytes.Equal(text, wreck) {
 		t.Errorf("the new place was touched: %.20q, %v", text, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"david/internal/home"
 	"david/internal/mysqld"
 )
 
@@ -25,7 +26,7 @@ const (
 // autoUUID is the line of MySQL's auto.cnf.
 var autoUUID = regexp.MustCompile(`(?m)^server[-_]uuid\s*=\s*([0-9a-fA-F-]{36})\s*$`)
 
-// dataID is what tells the data of a server from those of any other, and what every copy of them has: MySQL's server_uuid,
+// dataID is what tells the data of a server, and of every copy of them, from those of any other: MySQL's server_uuid,
 // or the UUID of MariaDB's Aria log. "" where a folder has neither.
 func dataID(folder string) (string, error) {
 	root, err := os.OpenRoot(folder)
@@ -49,6 +50,50 @@ func dataID(folder string) (string, error) {
 	}
 	return fmt.Sprintf("%x", aria[ariaUUIDAt:ariaUUIDAt+ariaUUID]), nil
 }
+
+// copySuffix names the file beside a copy that no server has used yet: a copy of a copy, as a follower's or a backup's, has
+// the same UUIDs, and may be the only place of what was written there.
+const copySuffix = ".david-copy"
+
+// markCopy says beside a copy whose it is to become, until unmarkCopy.
+func markCopy(to, link, real string) error {
+	id, err := dataID(real)
+	if err != nil {
+		return err
+	}
+	f, err := home.Create(to+copySuffix, 0o600)
+	if err != nil {
+		return fmt.Errorf("cannot mark the copy: %w", err)
+	}
+	_, err = f.WriteString(copyMark(link, id))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func copyMark(link, id string) string {
+	return fmt.Sprintf("half a copy of the data of %s (%s), made by david storage move; no server has used it\n", link, id)
+}
+
+func unmarkCopy(to string) error { return removed(to + copySuffix) }
+
+// halfMade tells whether a folder is a copy of these data that a david began, and that no server has used.
+func halfMade(to, link, real string) (bool, error) {
+	id, err := dataID(real)
+	if err != nil || id == "" {
+		return false, err
+	}
+	info, err := os.Lstat(to + copySuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil || !info.Mode().IsRegular() || info.Size() > mostMark {
+		return false, err
+	}
+	text, err := os.ReadFile(to + copySuffix)
+	return string(text) == copyMark(link, id), err
+}
+
+// mostMark bounds the mark of a copy, in bytes.
+const mostMark = 1 << 13
 
 // sameServer makes sure that the server that answers is the one that is moved: by the UUID that it had, or by the data
 // folder that it says it has. MariaDB's server_uid alone does not tell: it is made of the port and a network card's address.

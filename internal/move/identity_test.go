@@ -7,15 +7,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
-	"david/internal/mycnf"
 	"david/internal/testserver"
 )
 
-// TestReuse takes an earlier copy of a server's data for one, and nothing else: not another server's data, of the same
-// flavour and the same version, nor any other folder, nor a copy that somebody works in, nor one that holds what is none.
+// TestReuse goes on with a copy that another david began, and takes nothing else for one: not a copy that a server has used,
+// which may be the only place of what was written there, nor another server's data, nor a copy that somebody works in, nor one
+// that holds what is none.
 func TestReuse(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *testserver.Server, _ string) {
@@ -24,7 +25,7 @@ func TestReuse(t *testing.T) {
 		if _, err := Return(t.Context(), q, r); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.RemoveAll(filepath.Join(q.Home, Folder)); err != nil { // as if david had not made the copy
+		if err := os.RemoveAll(filepath.Join(q.Home, Folder)); err != nil { // as if another david had made the copy
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(q.To, "shop", "old.ibd"), []byte("of a table that was dropped"))
@@ -38,42 +39,41 @@ func TestReuse(t *testing.T) {
 				t.Errorf("%v, want %q", err, want)
 			}
 		}
+		const noCopy = "is no copy of these data that david began"
 		refused(q, "is not empty")
 		q.Reuse = true
+		refused(q, noCopy) // a server has used it
+		if err := markCopy(q.To, q.Datadir, q.Datadir); err != nil {
+			t.Fatal(err)
+		}
 		p, err := Look(t.Context(), q)
-		if err != nil || len(p.Refused) > 0 || !strings.Contains(strings.Join(p.Notes, "; "), "what the data do not have is removed: shop/old.ibd") {
+		if err != nil || len(p.Refused) > 0 || !strings.Contains(strings.Join(p.Notes, "; "), "what the data do not have is removed: ") {
 			t.Errorf("%v, %v, %v", err, p.Refused, p.Notes)
 		}
 		p.Elsewhere = append(p.Elsewhere, Elsewhere{Name: "shop/far.isl", Path: filepath.Join(q.To, "shop/old.ibd")})
 		if err := p.occupied(); err != nil || len(p.Refused) != 1 || !strings.Contains(p.Refused[0], "which is no copy (shop/far.isl)") {
 			t.Errorf("%v, %v", err, p.Refused)
 		}
-		busy(t, filepath.Join(q.To, "shop", "old.ibd"))
+		done := busy(t, filepath.Join(q.To, "shop", "old.ibd"))
 		refused(q, "is in use: ")
+		done()
 
-		running := q // its data are made as this server's were: MariaDB's have the same UUID
-		running.To = testserver.Start(t, s.Flavour).Data()
-		refused(running, map[mycnf.Flavour]string{mycnf.MySQL: "holds no earlier copy of these data", mycnf.MariaDB: "is in use: "}[s.Flavour])
-		foreign := q
-		if s.Flavour == mycnf.MySQL {
-			write(t, filepath.Join(q.To, "auto.cnf"), []byte("[auto]\nserver-uuid=00000000-0000-0000-0000-000000000001\n"))
-		} else {
-			control, err := os.ReadFile(filepath.Join(q.To, ariaControl))
-			if err != nil {
-				t.Fatal(err)
-			}
-			control[ariaUUIDAt]++
-			write(t, filepath.Join(q.To, ariaControl), control)
+		other := q
+		other.To = testserver.Start(t, s.Flavour).Data()
+		refused(other, noCopy)
+		if err := markCopy(other.To, "/srv/elsewhere", q.Datadir); err != nil {
+			t.Fatal(err)
 		}
-		refused(foreign, "holds no earlier copy of these data")
-		foreign.To = t.TempDir()
-		write(t, filepath.Join(foreign.To, "thesis.tex"), []byte("x"))
-		refused(foreign, "holds no earlier copy of these data")
+		refused(other, noCopy) // a copy of other data
+		apply(t, q)
+		if _, err := os.Lstat(q.To + copySuffix); !os.IsNotExist(err) {
+			t.Errorf("a copy that a server uses is marked as one that none has: %v", err)
+		}
 	})
 }
 
-// busy has another process write to a file.
-func busy(t *testing.T, path string) {
+// busy has another process write to a file, until the test is done with it.
+func busy(t *testing.T, path string) (done func()) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -85,7 +85,9 @@ func busy(t *testing.T, path string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	done = sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
+	t.Cleanup(done)
+	return done
 }
 
 // TestCompareLost: a table that could be read before the stop and cannot be afterwards is no table for which there was no time.
@@ -145,4 +147,50 @@ func TestSocketPath(t *testing.T) {
 		}
 	}
 	t.Errorf("no %s in\n%s", path, text)
+}
+
+// TestUnreadable: a table that cannot be read on the new place is not copied over the whole one of the old place, unless that
+// is asked for; a move that was interrupted after its switch ends by the same command; where the new place is gone the server
+// goes back to the old one.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *testserver.Server, _ string) {
+		q := request(t, s)
+		s.Exec("CREATE TABLE shop.plain (id INT) ENGINE=MyISAM", "INSERT INTO shop.plain VALUES (1), (2)")
+		r, _ := apply(t, q)
+		if err := r.note(Stopping, "as of a david that was killed after the switch"); err != nil {
+			t.Fatal(err)
+		}
+		r, _ = apply(t, q)
+		if r.Phase != Moved {
+			t.Errorf("the same command left it %s", r.Phase)
+		}
+		s.Exec("FLUSH TABLES")
+		if err := os.Remove(filepath.Join(q.To, "shop", "plain.MYD")); err != nil {
+			t.Fatal(err)
+		}
+		refused := func(q Request, want string) {
+			t.Helper()
+			if _, err := Return(t.Context(), q, r); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+			if info, err := os.Stat(filepath.Join(r.Route.Old, "shop", "plain.MYD")); err != nil || info.Size() == 0 {
+				t.Errorf("the old place's: %+v, %v", info, err)
+			}
+		}
+		refused(q, "`shop`.`plain` cannot be read on the new place")
+		if err := q.daemon(r).halt(q.To); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(q.To, q.To+"2"); err != nil {
+			t.Fatal(err)
+		}
+		refused(q, "the new place cannot be read")
+		asItWas := q
+		asItWas.AsItWas = true
+		if _, err := Return(t.Context(), asItWas, r); err != nil || r.Phase != Back {
+			t.Fatalf("%v, phase %s", err, r.Phase)
+		}
+		s.Exec("INSERT INTO shop.plain VALUES (3)")
+	})
 }

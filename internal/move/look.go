@@ -125,6 +125,8 @@ func (p *Plan) goOn(to string) error {
 	switch {
 	case r.Route.New != to:
 		return fmt.Errorf("%w: %s was moved to %s, or half of it (%s): end that first, with --back, or with --forget where it has ended", ErrInput, r.Route.Link, r.Route.New, r.Phase)
+	case r.Phase == Back && r.Left:
+		return fmt.Errorf("%w: what was written between the move and --back --as-it-was is in %s alone, and would be overwritten: name another folder once that is not needed any more and --forget has removed it", ErrInput, to)
 	case r.Phase == Moved:
 		return fmt.Errorf("%w: %s is moved to %s already; --back goes back, --forget removes the old place", ErrInput, r.Route.Link, to)
 	case r.Phase == Returning || r.Phase == Leaving || r.Phase == Retreating:
@@ -164,7 +166,7 @@ func (p *Plan) fresh(real string, reuse bool) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w: name a new folder", ErrInput, err)
 	case len(entries) > 0 && !reuse:
-		return fmt.Errorf("%w: %s is not empty (%s, ...): name a new folder; or give --reuse where it holds an earlier copy of these data: what differs is overwritten, what is too much removed", ErrInput, to, entries[0].Name())
+		return fmt.Errorf("%w: %s is not empty (%s, ...): name a new folder; or give --reuse where another david began to copy these data there", ErrInput, to, entries[0].Name())
 	case len(entries) > 0:
 		return p.copyOf(real)
 	}
@@ -174,19 +176,14 @@ func (p *Plan) fresh(real string, reuse bool) error {
 // copyOf makes sure that a target that is not empty holds an earlier copy of the data, and says what of it would go.
 func (p *Plan) copyOf(real string) error {
 	to := p.Route.New
-	ours, err := dataID(real)
-	if err != nil {
-		return fmt.Errorf("%w: cannot tell whose data these are: %w", ErrInput, err)
-	}
-	theirs, err := dataID(to)
-	if err != nil || ours == "" || theirs != ours {
-		return errors.Join(fmt.Errorf("%w: %s holds no earlier copy of these data, as --reuse says: that has the same server-uuid in auto.cnf, or the same UUID in MariaDB's %s: name a new folder", ErrInput, to, ariaControl), err)
+	if marked, err := halfMade(to, p.Route.Link, real); err != nil || !marked {
+		return errors.Join(fmt.Errorf("%w: %s is no copy of these data that david began: beside that lies %s, as long as no server has used it: name a new folder", ErrInput, to, filepath.Base(to)+copySuffix), err)
 	}
 	more, err := surplus(to, real)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInput, err)
 	}
-	note := to + " is an earlier copy: what differs there is overwritten"
+	note := to + " is a copy that david began: what differs there is overwritten"
 	if len(more) > 0 {
 		note += fmt.Sprintf(", and what the data do not have is removed: %s", few(more))
 	}
@@ -228,6 +225,9 @@ func few(names []string) string {
 
 // occupied refuses a target that somebody works in, or that holds what stays where it is.
 func (p *Plan) occupied() error {
+	if in, err := p.Route.at(); p.GoesOn && err == nil && in == newSide { // the server itself, after a switch
+		return nil
+	}
 	list, err := writers(p.Route.New)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

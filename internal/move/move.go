@@ -48,6 +48,7 @@ type Request struct {
 	To      string      // the new folder
 	Reuse   bool        // it may hold an earlier copy
 	AsItWas bool        // a way back leaves what was written since
+	Anyway  bool        // a way back overwrites the old place also with tables that cannot be read
 	Rate    int64       // most bytes per second that are read while the server runs; 0 for no limit
 	Addr    mysqld.Addr // of the server
 	// Stop and Start are commands with their arguments; empty for those of the server's systemd unit.

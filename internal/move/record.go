@@ -18,10 +18,11 @@ import (
 // Folder is where records lie in david's home: moves/1/move.json, moves/2/move.json, ...
 const Folder = "moves"
 
-// The files of a record: what was done, the sums of all files at the stop, what commands printed.
+// The files of a record: what was done, the sums of all files at the stop, their sizes and times, what commands printed.
 const (
 	recordFile = "move.json"
 	sumsFile   = "files.sha256"
+	statsFile  = "files.stat"
 	logFile    = "commands.log"
 )
 
@@ -71,8 +72,10 @@ type Record struct {
 	Start   []string `json:"start"`
 	// Pages is what the variables of calm were, while david has them at 0; nil else.
 	Pages map[string]string `json:"dirty_pages,omitempty"`
-	Steps []Step            `json:"steps"`
-	Last  *Outcome          `json:"last,omitempty"` // of the last move or way back that ended
+	// Left tells that the server went back without what was written on the new place, which has that alone.
+	Left  bool     `json:"left,omitempty"`
+	Steps []Step   `json:"steps"`
+	Last  *Outcome `json:"last,omitempty"` // of the last move or way back that ended
 	dir   string
 }
 

@@ -81,6 +81,12 @@ func (p Plan) begin(q Request) (*Record, error) {
 			return r, err
 		}
 	}
+	if in, err := r.Route.at(); err != nil || in == newSide {
+		return r, err
+	}
+	if err := markCopy(r.Route.New, r.Route.Link, r.Route.folder(oldSide, oldSide)); err != nil {
+		return r, err
+	}
 	if err := os.Mkdir(r.Route.New, 0o700); !errors.Is(err, fs.ErrExist) {
 		return r, err
 	}
@@ -106,16 +112,19 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 	if err := j.running(ctx, j.from); err != nil {
 		return out, err
 	}
-	c, err := j.open()
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, c.close()) }()
 	conn, err := mysqld.Open(ctx, j.q.Addr)
 	if err != nil {
 		return out, err
 	}
 	defer conn.Close()
+	if err := j.readable(ctx, conn); err != nil {
+		return out, err
+	}
+	c, err := j.open()
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
 	before, err := j.serving(ctx, conn, c, &out, len(needs) > 0)
 	if err == nil && len(needs) > 0 {
 		err = fmt.Errorf("%w: the copy is made, and the rest needs more: %s", ErrNeeds, strings.Join(needs, "; "))
@@ -289,7 +298,7 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 		err = ctx.Err()
 	}
 	if err == nil && j.target == newSide {
-		err = j.r.Route.prepare()
+		err = errors.Join(j.r.write(statsFile, []byte(stats(j.files))), unmarkCopy(j.r.Route.New), j.r.Route.prepare())
 	}
 	if err == nil {
 		err = j.r.note(j.away, "both sides are the same, and %s is switched", j.r.Route.Link)
