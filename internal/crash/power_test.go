@@ -99,6 +99,9 @@ func TestPower(t *testing.T) {
 	test.Kills = 4
 	t.Run("redo not flushed", func(t *testing.T) {
 		c := test.run(t, "innodb_flush_log_at_trx_commit=2")
+		for test.Seed = 2; c.Lost == 0 && test.Seed < 5; test.Seed++ { // of a load that hardly commits, beside others, four cuts may fall before the first commit or right after a flush
+			c = test.run(t, "innodb_flush_log_at_trx_commit=2")
+		}
 		if c.Proved || c.Lost == 0 {
 			t.Errorf("%+v", c)
 		}

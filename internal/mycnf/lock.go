@@ -79,7 +79,7 @@ const (
 func safeBoth() []LockVariable {
 	return []LockVariable{
 		{Name: "innodb_flush_log_at_trx_commit", Safe: []string{"1"}, Lost: "up to a second of committed transactions when the machine or its power fails, with 0 also when the server does"},
-		{Name: "sync_binlog", Safe: []string{"1"}, Lost: "committed transactions when the machine or its power fails: what the binary log then lacks is rolled back in the tables too, or replicas differ"},
+		{Name: "sync_binlog", Safe: []string{"1"}, Lost: "committed transactions when the machine or its power fails: tables roll back what the binary log lacks, or replicas differ"},
 		{Name: "binlog_checksum", Safe: []string{"CRC32"}, Lost: "damaged events are not noticed, and are applied on replicas"},
 		{Name: "innodb_force_recovery", Safe: []string{"0"}, Lost: "recovery steps are left out, so data can be damaged for good"},
 	}
