@@ -332,9 +332,9 @@ func killedMeasuring(t *testing.T) {
 		t.Errorf("killed after %s: %d, %s\n%s", moment, code, errOut, seen)
 	}
 	for space := range spaces {
-		for end := time.Now().Add(5 * time.Second); len(within(t, space)) > 0; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); len(within(t, space)) > 0; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("killed after %s: processes %v are still in %s", moment, within(t, space), space)
+				t.Fatalf("killed after %s: processes %v are still in %s after 30 s", moment, within(t, space), space)
 			}
 		}
 	}
