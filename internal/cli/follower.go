@@ -204,7 +204,7 @@ func (a *app) promote(ctx context.Context, f followerFlags, r *follower.Record, 
 	return nil
 }
 
-// promoted is what david follower promote --json prints.
+// promoted is a follower that was promoted, and what of its leader's it has not, as --json prints them.
 type promoted struct {
 	*follower.Record
 	Lacks string `json:"lacks,omitempty"` // GTIDs of the leader's

@@ -192,7 +192,7 @@ func TestCountdown(t *testing.T) {
 func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	home := testHome(t)
-	words := func(text string) []string { // what is free moves
+	words := func(text string) []string { // each number as N: free memory and room differ from one look to the next
 		return strings.Fields(regexp.MustCompile(`[0-9.]+( ([KMGT]i)?B)?`).ReplaceAllString(strings.Join(strings.Fields(text), " "), "N"))
 	}
 	for _, line := range []string{"price volumes --iops 10000 --size 500GiB", "price catalogue", "storage plan --iops 20000 --size 1TiB --provider EC2", "race --list --memory 16G",
@@ -219,7 +219,7 @@ func TestTablesFit(t *testing.T) {
 	}
 }
 
-// bothWays is what a command writes onto a terminal of 80 columns, and into a pipe.
+// bothWays runs a command twice and returns what it writes: onto a terminal of 80 columns, then into a pipe.
 func bothWays(t *testing.T, home string, argv []string) (terminal, pipe string) {
 	t.Helper()
 	tty, seen, closed := openTerminal(t)
@@ -228,6 +228,7 @@ func bothWays(t *testing.T, home string, argv []string) (terminal, pipe string) 
 	}
 	var piped strings.Builder
 	for _, out := range []io.Writer{tty, &piped} {
+		// As main makes it, but for the output; nothing of the machine's locks and folders but the test's.
 		a := &app{out: out, err: io.Discard, home: home, env: os.Getenv, argv: argv, build: Build{Version: "dev"}, sharing: beside(home)}
 		if code := a.execute(t.Context()); code != exitDone {
 			t.Fatalf("%v: exit code %d", argv, code)

@@ -241,7 +241,7 @@ func (f *storageMeasureFlags) arms() (arms []lab.Arm, err error) {
 		layouts = slices.Insert(layouts, at, image)
 	}
 	if len(f.options) > 0 && !slices.ContainsFunc(layouts, func(l result.Layout) bool { return l.Kind == string(storage.One) }) {
-		return nil, usage("%s: of one volume, and --layout %s has none: name one among the layouts", strings.Join(f.options, ", "), f.layout)
+		return nil, usage("%s: for the layout one, which --layout %s does not name: add it", strings.Join(f.options, ", "), f.layout)
 	}
 	for _, l := range layouts {
 		arm := lab.Arm{Name: l.Name, Title: l.Text(), Cnf: f.cnf, Sets: f.settings(), Layout: &l}

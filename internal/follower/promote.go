@@ -43,7 +43,9 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string,
 	if err := p.applied(ctx); err != nil {
 		return "", err
 	}
-	lacks = p.lacks(ctx)
+	if lacks, err = p.lacks(ctx); err != nil {
+		return "", err
+	}
 	return lacks, r.free(ctx, p, leader)
 }
 
@@ -94,36 +96,35 @@ func (p pair) receiving(ctx context.Context) error {
 	if err != nil || s == nil || s["io_running"] != "No" {
 		return err
 	}
-	if lacks := p.lacks(ctx); lacks != "" {
-		return refuse("the follower lacks what its leader has (%s), and does not ask for it: %s there first; of a leader that does not answer it is promoted without", lacks, p.start)
+	lacks, err := p.lacks(ctx)
+	if err == nil && lacks != "" {
+		err = refuse("the follower lacks what its leader has (%s), and does not ask for it: %s there first; of a leader that does not answer it is promoted without", lacks, p.start)
 	}
-	return nil
+	return err
 }
 
 // lacks returns the GTIDs that the leader has and the follower has not; "" where there are none, or the leader does not
-// answer.
-func (p pair) lacks(ctx context.Context) string {
+// answer any more.
+func (p pair) lacks(ctx context.Context) (string, error) {
 	if p.leader == nil {
-		return ""
+		return "", nil
 	}
 	now, err := p.at(ctx, p.leader)
 	if err != nil {
-		return ""
+		return "", nil
 	}
 	own, err := p.at(ctx, p.follower)
 	switch {
-	case err != nil:
-		return ""
-	case p.maria && ahead(own, now):
-		return ""
+	case err != nil || p.maria && ahead(own, now):
+		return "", err
 	case p.maria:
-		return "past " + own + " to " + now
+		return "past " + own + " to " + now, nil
 	}
 	var left string
 	if err := p.follower.Row(ctx, "SELECT GTID_SUBTRACT('"+now+"', '"+own+"')", nil, &left); err != nil {
-		return ""
+		return "", err
 	}
-	return strings.ReplaceAll(left, "\n", "")
+	return gtids(left)
 }
 
 // applied waits until all that the follower has received of its leader is applied.

@@ -3,7 +3,6 @@ package kernel
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,15 +17,8 @@ func (m Machine) InForce(home string) (list []*Record, err error) {
 
 // inForce are those of a folder of records that have a higher number than after.
 func (m Machine) inForce(records string, after int) (list []*Record, err error) {
-	entries, err := os.ReadDir(records)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot look for records of changes: %w", err)
-	}
-	for _, e := range entries {
-		n := numbered(e.Name())
+	all, err := numbers(records)
+	for _, n := range all {
 		if n <= after {
 			continue
 		}

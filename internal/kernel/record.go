@@ -65,17 +65,28 @@ func create(dir, boot string) (*Record, error) {
 
 // latest is the highest number of a folder that has a file; 0 where there is none.
 func latest(records, file string) (int, error) {
-	entries, err := os.ReadDir(records)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("cannot look for records of changes: %w", err)
-	}
+	all, err := numbers(records)
 	last := 0
-	for _, e := range entries {
-		if _, err := os.Lstat(filepath.Join(records, e.Name(), file)); err == nil {
-			last = max(last, numbered(e.Name()))
+	for _, n := range all {
+		if _, err := os.Lstat(filepath.Join(records, strconv.Itoa(n), file)); err == nil {
+			last = max(last, n)
 		}
 	}
-	return last, nil
+	return last, err
+}
+
+// numbers are those of the records in a folder.
+func numbers(records string) (all []int, err error) {
+	entries, err := os.ReadDir(records)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cannot look for records of changes: %w", err)
+	}
+	for _, e := range entries {
+		if n := numbered(e.Name()); n > 0 {
+			all = append(all, n)
+		}
+	}
+	return all, nil
 }
 
 // numbered is the number that a record's folder is called; 0 where it is none.

@@ -98,10 +98,10 @@ func (j *journey) stopped() string {
 }
 
 // retreat leads the server's path back to the old place as it was at the stop. What was written on the new place since stays
-// there. It is for a server that does not start there: no other can want that.
+// there. It is for a server that does not start there, or that cannot read its tables.
 func (j *journey) retreat(ctx context.Context) (out Outcome, err error) {
 	if !j.untouched() {
-		return out, fmt.Errorf("%w: %s", ErrInput, j.wayOut())
+		return out, fmt.Errorf("%w: --back had begun to bring the old place up to date, so it is not as it was at the stop any more: --back goes on with that", ErrInput)
 	}
 	up, err := j.runs(ctx)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EIO) { // the volume is gone
@@ -177,21 +177,23 @@ func stats(files []file) string {
 // readable makes sure that the server reads its tables on the new place before anything is copied over the old one, which
 // may have the only whole ones: those that the move's proof missed, and as many others as there is time for.
 func (j *journey) readable(ctx context.Context, conn *mysqld.Conn) error {
-	if j.target != oldSide || j.q.Anyway || j.r.Phase != Moved || j.q.ProofWithin == 0 {
+	if j.target != oldSide || j.q.Anyway || !j.untouched() {
 		return nil
 	}
 	var bad []string
 	if l := j.r.Last; l != nil && l.Proof != nil {
 		bad = slices.Concat(l.Proof.Lost, l.Proof.Differ)
 	}
-	seen, all, err := checksums(ctx, conn, j.q.ProofWithin)
-	if err != nil {
-		return err
-	}
-	j.q.Say(fmt.Sprintf("CHECKSUM TABLE of %d of %d tables, before anything is copied over the old place", len(seen), len(all)))
-	for name, t := range seen {
-		if t.sum == "" && !slices.Contains(bad, name) {
-			bad = append(bad, name)
+	if j.q.ProofWithin > 0 {
+		seen, all, err := checksums(ctx, conn, j.q.ProofWithin)
+		if err != nil {
+			return err
+		}
+		j.q.Say(fmt.Sprintf("CHECKSUM TABLE of %d of %d tables, before anything is copied over the old place", len(seen), len(all)))
+		for name, t := range seen {
+			if t.sum == "" && !slices.Contains(bad, name) {
+				bad = append(bad, name)
+			}
 		}
 	}
 	if len(bad) == 0 {
@@ -235,7 +237,7 @@ func (j *journey) drop(ctx context.Context) error {
 	if err := j.running(ctx, j.to); err != nil {
 		return err
 	}
-	if err := errors.Join(j.r.Route.tidy(), unmarkCopy(j.r.Route.New)); err != nil {
+	if err := j.r.Route.tidy(); err != nil {
 		return err
 	}
 	return j.remove(j.r.Route.New, Dropped)

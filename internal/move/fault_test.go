@@ -232,6 +232,11 @@ func TestOnlyCopied(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(q.To, "shop", "item.ibd")); err != nil || info.Size() == 0 {
 		t.Errorf("it is not copied: %v", err)
 	}
+	root := request(t, s) // another david, with a home of its own, goes on with it
+	root.To, root.Reuse = q.To, true
+	if p, err := Look(t.Context(), root); err != nil || len(p.Refused) > 0 {
+		t.Errorf("%v, %v", err, p.Refused)
+	}
 	other := q
 	other.To += "2"
 	if _, err := Look(t.Context(), other); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "end that first") {

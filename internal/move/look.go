@@ -177,7 +177,7 @@ func (p *Plan) fresh(real string, reuse bool) error {
 func (p *Plan) copyOf(real string) error {
 	to := p.Route.New
 	if marked, err := halfMade(to, p.Route.Link, real); err != nil || !marked {
-		return errors.Join(fmt.Errorf("%w: %s is no copy of these data that david began: beside that lies %s, as long as no server has used it: name a new folder", ErrInput, to, filepath.Base(to)+copySuffix), err)
+		return errors.Join(fmt.Errorf("%w: %s is no copy of these data that david began: in such a one lies %s, as long as no server has used it: name a new folder", ErrInput, to, copyMark), err)
 	}
 	more, err := surplus(to, real)
 	if err != nil {

@@ -81,12 +81,6 @@ func (p Plan) begin(q Request) (*Record, error) {
 			return r, err
 		}
 	}
-	if in, err := r.Route.at(); err != nil || in == newSide {
-		return r, err
-	}
-	if err := markCopy(r.Route.New, r.Route.Link, r.Route.folder(oldSide, oldSide)); err != nil {
-		return r, err
-	}
 	if err := os.Mkdir(r.Route.New, 0o700); !errors.Is(err, fs.ErrExist) {
 		return r, err
 	}
@@ -147,7 +141,10 @@ func (j *journey) open() (*copier, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = c.seal(); err == nil {
+	if err = c.seal(); err == nil && j.target == newSide {
+		err = c.mark(j.r.Route.Link)
+	}
+	if err == nil {
 		err = j.r.note(j.going, "passes from %s to %s", j.from, j.to)
 	}
 	if err != nil {
@@ -298,7 +295,7 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 		err = ctx.Err()
 	}
 	if err == nil && j.target == newSide {
-		err = errors.Join(j.r.write(statsFile, []byte(stats(j.files))), unmarkCopy(j.r.Route.New), j.r.Route.prepare())
+		err = errors.Join(j.r.write(statsFile, []byte(stats(j.files))), c.unmark(), j.r.Route.prepare())
 	}
 	if err == nil {
 		err = j.r.note(j.away, "both sides are the same, and %s is switched", j.r.Route.Link)
@@ -325,7 +322,7 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 		return errors.Join(err, release())
 	}
 	if touched := errors.Join(c.touched(), j.starting()); touched != nil {
-		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there; %s", err, touched, j.d.log, j.wayOut()), release())
+		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there, %s", err, touched, j.d.log, j.wayOut()), release())
 	}
 	j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
 	if back := errors.Join(release(), j.r.Route.turn(1-j.target)); back != nil {

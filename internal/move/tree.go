@@ -33,12 +33,12 @@ func (f file) allocated() int64 { return f.stat.Blocks * 512 }
 var errSpecial = errors.New("is a device or a pipe, which no server's data hold")
 
 // list returns what a tree holds, folders before what is in them. Sockets are left out: a server makes its
-// own. While the server runs, files may go away meanwhile.
+// own; and david's mark of a copy. While the server runs, files may go away meanwhile.
 func list(root *os.Root, serving bool) (all []file, err error) {
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err == nil {
 			var f file
-			if f, err = look(root, name); err == nil && f.mode&fs.ModeSocket == 0 {
+			if f, err = look(root, name); err == nil && f.mode&fs.ModeSocket == 0 && name != copyMark {
 				all = append(all, f)
 			}
 		}
