@@ -183,7 +183,7 @@ func (a *app) printCrash(store *result.Store, asJSON bool) error {
 		err = report.CrashBrief(a.out, *c, store.Experiment().ID)
 	}
 	if err == nil && !c.Proved {
-		err = codedError{exitInvalid, errors.New("not proved: " + report.CrashLine(*c))}
+		err = codedError{exitInvalid, errors.New("not proved: " + c.Verdict)}
 	}
 	return err
 }

@@ -131,9 +131,8 @@ func (a *app) storageMove(ctx context.Context, f moveFlags) error {
 			return usage("--rate %s: give 1M a second at least, as 100M", f.rate)
 		}
 	}
-	say := a.tell
 	q := move.Request{Home: a.home, Datadir: f.datadir, To: f.to, Reuse: f.reuse, AsItWas: f.asItWas, Anyway: f.anyway, Rate: pace, Addr: addr, Stop: strings.Fields(f.stop), Start: strings.Fields(f.start),
-		MostStop: f.mostStop, StopWithin: f.stopWithin, StartWithin: f.startWithin, ProofWithin: f.proving, Guard: []string{guardChild}, Say: say}
+		MostStop: f.mostStop, StopWithin: f.stopWithin, StartWithin: f.startWithin, ProofWithin: f.proving, Guard: []string{guardChild}, Say: a.step}
 	if f.apply {
 		release, err := a.sharing.Lock(a.home, "david storage move", a.env(experiment.BesideVariable))
 		if err != nil {

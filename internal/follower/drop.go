@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"david/internal/mysqld"
+	"david/internal/process"
 )
 
 // ErrAccountLeft says that the account of a follower that is gone is still on its leader.
@@ -30,7 +32,7 @@ func (r *Record) Drop(ctx context.Context, leader mysqld.Addr, leaveImage bool) 
 		}
 	}
 	if !r.gone() { // else it is half-dropped already
-		if err := r.meant(ctx, leader); err != nil {
+		if err := errors.Join(r.meant(ctx, leader), r.alone()); err != nil {
 			return err
 		}
 	}
@@ -51,6 +53,25 @@ func (r *Record) Drop(ctx context.Context, leader mysqld.Addr, leaveImage bool) 
 		return err
 	}
 	return r.forget()
+}
+
+// alone refuses to drop a follower in whose folder another process than its server writes, as a server that a user has
+// started there by other options.
+func (r *Record) alone() error {
+	all, err := process.Writers(r.Dir)
+	if err != nil {
+		return err
+	}
+	own, err := r.processes()
+	if err != nil {
+		return err
+	}
+	for _, w := range all {
+		if !slices.Contains(own, w.ID) {
+			return refuse("cannot drop the follower %s: %s works in %s: stop it first, if what it writes is to go", r.Name, w, r.Dir)
+		}
+	}
+	return nil
 }
 
 // letGo has a leader go on that stands still.

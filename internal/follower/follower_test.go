@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -241,6 +242,7 @@ func TestFollower(t *testing.T) {
 				t.Errorf("nothing was written while it was compared: %d, %d", before, after)
 			}
 			x.promotes(r, own)
+			x.worksThere(r)
 			if err := r.Drop(t.Context(), x.leader, false); err != nil {
 				t.Error(err)
 			}
@@ -250,6 +252,27 @@ func TestFollower(t *testing.T) {
 			x.purged()
 			x.nothingLeft()
 		})
+	}
+}
+
+// worksThere has another process than the follower's server write in its folder, as a server that a user has started there.
+func (x *scene) worksThere(r *follower.Record) {
+	x.t.Helper()
+	f, err := os.Create(filepath.Join(r.Dir, "data", "another"))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer f.Close()
+	other := exec.Command("sleep", "600")
+	other.Stdout = f
+	if err := other.Start(); err != nil {
+		x.t.Fatal(err)
+	}
+	defer other.Wait()
+	defer other.Process.Kill()
+	err = r.Drop(x.t.Context(), x.leader, false)
+	if !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), fmt.Sprintf("sleep (process %d) works in %s", other.Process.Pid, r.Dir)) || r.State == follower.Dropping {
+		x.t.Errorf("dropped beside another that works in it: %v, %s", err, r.State)
 	}
 }
 

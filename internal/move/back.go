@@ -226,7 +226,7 @@ func (j *journey) standing(ctx context.Context) error {
 	if err != nil || !ok {
 		return nil
 	}
-	if _, refused, _ := options(server.id.PID, v, j.r.Route, j.from); len(refused) > 0 {
+	if _, refused, _ := options(server.PID, v, j.r.Route, j.from); len(refused) > 0 {
 		return fmt.Errorf("%w: %s", ErrInput, strings.Join(refused, "; "))
 	}
 	return nil

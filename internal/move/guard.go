@@ -58,7 +58,7 @@ func (j *journey) station() (g *guard, err error) {
 		return nil, err
 	}
 	if seen {
-		d.Server = server.id
+		d.Server = server.ID
 	}
 	log, err := home.Open(filepath.Join(j.r.dir, guardLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

@@ -382,19 +382,19 @@ func (p *Plan) process(q Request, v map[string]string) error {
 		p.Needs = append(p.Needs, fmt.Sprintf("david does not see which process serves %s: %s", p.From.Path, how))
 		return nil
 	}
-	p.Server.PID, p.Server.Unit = server.id.PID, unit(server.id.PID)
+	p.Server.PID, p.Server.Unit = server.PID, unit(server.PID)
 	if err := p.others(); err != nil {
 		return err
 	}
 	if len(q.Stop) == 0 && p.Server.Unit != "" {
 		p.stop, p.start = []string{"systemctl", "stop", p.Server.Unit}, []string{"systemctl", "start", p.Server.Unit}
 	}
-	said, refused, notes := options(server.id.PID, v, p.Route, p.From.Path)
+	said, refused, notes := options(server.PID, v, p.Route, p.From.Path)
 	p.Said, p.Refused, p.Notes = said, append(p.Refused, refused...), append(p.Notes, notes...)
 	if len(p.stop) == 0 {
 		p.Refused = append(p.Refused, "the server runs in no systemd unit: say how it is stopped and started, with --stop and --start")
 	}
-	return p.reach(server.id.PID)
+	return p.reach(server.PID)
 }
 
 // others names who else writes to the folder, and would go on after the server has stopped.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,87 +17,32 @@ import (
 
 // writer is a process that may write to a folder.
 type writer struct {
-	id    process.ID
-	name  string
+	process.Writer
 	inner bool // the folder is its working directory, as it is a server's
 }
 
 // holds tells whether the process has a folder still: while it has a file open for writing there, and, where it is a
 // server, until it has ended. MySQL removes ibtmp1 after it has closed its last file.
 func (p writer) holds(folder string) bool {
-	return p.inner && p.id.Alive() || writesTo(p.id.PID, folder)
+	return p.inner && p.Alive() || process.WritesTo(p.PID, folder)
 }
-
-func (p writer) String() string { return fmt.Sprintf("%s (process %d)", p.name, p.id.PID) }
 
 // writers lists the processes, but david's own, that have a file of a folder open for writing. Those of other
 // users only root sees.
 func writers(folder string) (list []writer, err error) {
-	all, err := procfs.AllProcs()
-	if err != nil {
-		return nil, fmt.Errorf("cannot list processes: %w", err)
-	}
 	here, err := os.Stat(folder)
 	if err != nil {
 		return nil, err
 	}
+	all, err := process.Writers(folder)
 	for _, p := range all {
-		if own(p) || !writesTo(p.PID, folder) {
-			continue
-		}
-		var one writer
-		if one.id, err = process.Identify(p.PID); err != nil {
-			continue // it ended meanwhile
-		}
-		if one.name, err = p.Comm(); err != nil {
-			continue // it ended meanwhile
-		}
 		cwd, err := os.Stat(proc(p.PID, "cwd"))
-		one.inner = err == nil && os.SameFile(cwd, here)
-		list = append(list, one)
+		list = append(list, writer{p, err == nil && os.SameFile(cwd, here)})
 	}
-	return list, nil
-}
-
-// own tells whether a process is david, or one that it starts: until that has become another program it has open what david has.
-func own(p procfs.Proc) bool {
-	if p.PID == os.Getpid() {
-		return true
-	}
-	stat, err := p.Stat()
-	if err != nil || stat.PPID != os.Getpid() {
-		return false
-	}
-	its, err := os.Readlink(proc(p.PID, "exe"))
-	mine, mineErr := os.Readlink("/proc/self/exe")
-	return err == nil && mineErr == nil && its == mine
+	return list, err
 }
 
 func proc(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
-
-var flagsLine = regexp.MustCompile(`(?m)^flags:\s*([0-7]+)`)
-
-// writesTo tells whether a process has a file below a folder open for writing. One that ended, or that david
-// may not look at, has none.
-func writesTo(pid int, folder string) bool {
-	fds, err := os.ReadDir(proc(pid, "fd"))
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(fds, func(fd os.DirEntry) bool {
-		to, err := os.Readlink(proc(pid, "fd/"+fd.Name()))
-		if err != nil || !within(to, folder) {
-			return false
-		}
-		info, err := os.ReadFile(proc(pid, "fdinfo/"+fd.Name()))
-		found := flagsLine.FindSubmatch(info)
-		if err != nil || found == nil {
-			return false
-		}
-		flags, err := strconv.ParseInt(string(found[1]), 8, 64)
-		return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
-	})
-}
 
 // serverOf finds the server of a folder: the process that works in it. ok is false where none is seen.
 func serverOf(folder string) (p writer, ok bool, err error) {
@@ -239,13 +183,13 @@ func Socket(folder string) (string, error) {
 	if err != nil || !ok {
 		return "", err
 	}
-	fds, err := os.ReadDir(proc(server.id.PID, "fd"))
+	fds, err := os.ReadDir(proc(server.PID, "fd"))
 	if err != nil {
 		return "", err
 	}
 	held := map[string]bool{}
 	for _, fd := range fds {
-		to, err := os.Readlink(proc(server.id.PID, "fd/"+fd.Name()))
+		to, err := os.Readlink(proc(server.PID, "fd/"+fd.Name()))
 		if number, ok := strings.CutPrefix(to, "socket:["); err == nil && ok {
 			held[strings.TrimSuffix(number, "]")] = true
 		}

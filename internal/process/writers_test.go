@@ -1,4 +1,4 @@
-package move
+package process
 
 import (
 	"os"
@@ -22,7 +22,7 @@ func TestOwnWriters(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		list, err := writers(folder)
+		list, err := Writers(folder)
 		cmd.Process.Kill()
 		cmd.Wait() // it was killed
 		if err != nil || len(list) != want {

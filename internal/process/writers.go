@@ -1,0 +1,85 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// Writer is a process that may write to a folder.
+type Writer struct {
+	ID
+	Name string // the kernel's short one (proc(5), comm)
+}
+
+func (w Writer) String() string { return fmt.Sprintf("%s (process %d)", w.Name, w.PID) }
+
+// Writers lists the processes, but david's own, that have a file of a folder open for writing. The folder's path has no
+// symbolic link in it. Those of other users only root sees, and none sees a process to which the folder has another path.
+func Writers(folder string) (list []Writer, err error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	for _, p := range all {
+		if own(p) || !WritesTo(p.PID, folder) {
+			continue
+		}
+		var one Writer
+		if one.ID, err = Identify(p.PID); err != nil {
+			continue // it ended meanwhile
+		}
+		if one.Name, err = p.Comm(); err != nil {
+			continue // it ended meanwhile
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// own tells whether a process is david, or one that it starts: until that has become another program it has open what david has.
+func own(p procfs.Proc) bool {
+	if p.PID == os.Getpid() {
+		return true
+	}
+	stat, err := p.Stat()
+	if err != nil || stat.PPID != os.Getpid() {
+		return false
+	}
+	its, err := os.Readlink(file(p.PID, "exe"))
+	mine, mineErr := os.Readlink("/proc/self/exe")
+	return err == nil && mineErr == nil && its == mine
+}
+
+func file(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
+
+var flagsLine = regexp.MustCompile(`(?m)^flags:\s*([0-7]+)`)
+
+// WritesTo tells whether a process has a file below a folder open for writing. One that ended, or that david
+// may not look at, has none. It asks the file system nothing, which may be one that does not answer.
+func WritesTo(pid int, folder string) bool {
+	fds, err := os.ReadDir(file(pid, "fd"))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(fds, func(fd os.DirEntry) bool {
+		to, err := os.Readlink(file(pid, "fd/"+fd.Name()))
+		if err != nil || !strings.HasPrefix(to, strings.TrimSuffix(folder, "/")+"/") {
+			return false
+		}
+		info, err := os.ReadFile(file(pid, "fdinfo/"+fd.Name()))
+		found := flagsLine.FindSubmatch(info)
+		if err != nil || found == nil {
+			return false
+		}
+		flags, err := strconv.ParseInt(string(found[1]), 8, 64)
+		return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
+	})
+}
