@@ -246,6 +246,11 @@ func (r *Record) collect(ctx context.Context, q Request, p Plan) (err error) {
 		return err
 	}
 	began := time.Now()
+	if r.Volume != nil {
+		if err := r.Volume.leads(ctx, p.Place.From); err != nil {
+			return err
+		}
+	}
 	if err := flush(ctx, p.Place.From); err != nil { // so that little is left to be written while the leader stands still
 		return err
 	}

@@ -41,7 +41,13 @@ func mariaDB(f mycnf.Flavour) bool { return f == mycnf.MariaDB }
 
 // Look asks a server of this machine whether it can be cloned and followed, and finds its process. It changes nothing.
 func Look(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
+	// A server whose disk does not answer still lets itself be logged in to, and answers no question that needs the disk.
+	ctx, cancel := context.WithTimeoutCause(ctx, leaderPatience, fmt.Errorf("the server at %s does not answer within %s, though one can log in: does its disk?", c.Addr(), leaderPatience))
+	defer cancel()
 	if l, err = Ask(ctx, c); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+		}
 		return l, err
 	}
 	if err := l.find(); err != nil {

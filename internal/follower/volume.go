@@ -161,6 +161,32 @@ func shownPool(dir string) (string, error) {
 func (r *Record) point() string { return filepath.Join(r.Dir, "volume") } // where the clone is mounted, of an image or a dataset
 func (r *Record) shown() string { return filepath.Join(r.Dir, "image") }  // where rbd-fuse shows it as a file
 
+// leaderPatience is how long a leader may take to say what it is, and its image to write what its filesystem has in memory.
+const leaderPatience = time.Minute
+
+// leads makes sure that the leader's image answers, before david itself waits for it: what waits for an rbd-fuse that does
+// not answer cannot be ended, so that another process does, which david leaves behind.
+func (v Volume) leads(ctx context.Context, dir string) error {
+	none, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer none.Close()
+	id, done, err := process.Detached([]string{"sync", "--file-system", dir}, none)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, leaderPatience, fmt.Errorf("within %s", leaderPatience))
+	defer cancel()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return refuse("the image %s, on which %s lies, does not answer (%w): end the rbd-fuse that shows it (kill -9) and see to its cluster; david's sync (process %d) ends then",
+			v.leaders().Spec(), dir, context.Cause(ctx), id.PID)
+	}
+}
+
 // unfold makes an image of the snapshot that was taken, and shows it.
 func (r *Record) unfold(ctx context.Context) error {
 	v := r.Volume

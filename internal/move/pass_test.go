@@ -119,6 +119,75 @@ func passed(t *testing.T, c *copier, from, to string) Pass {
 	return p
 }
 
+// TestWriteUnderWay: a write that began before a pass read the file, and whose data come after it, is in the copy at the end,
+// though the file's times do not show it. Memory that is mapped stands in for a slow disk: the kernel sets the times at the
+// first write to a page, and a filesystem in memory never writes it anywhere, so that later ones leave them alone.
+func TestWriteUnderWay(t *testing.T) {
+	t.Parallel()
+	from, err := os.MkdirTemp("/dev/shm", "david-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(from) })
+	to := t.TempDir()
+	write(t, from+"/t.ibd", random(3*piece))
+	f, err := os.OpenFile(from+"/t.ibd", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	page, err := unix.Mmap(int(f.Fd()), 0, piece, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page[0]++ // the write begins
+	c, err := newCopier(from, to, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	time.Sleep(settled + 100*time.Millisecond)
+	if _, err := c.pass(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.checkSettled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if size, until := c.unripe(); size != 3*piece || time.Until(until) > inFlight-settled || time.Until(until) < inFlight/2 {
+		t.Errorf("%d bytes may be written to still, until %s", size, until)
+	}
+	was := stat(t, f)
+	page[0]++ // the data come
+	if now := stat(t, f); now != was {
+		t.Fatalf("the times tell of it: %v, %v", now, was)
+	}
+	if err := unix.Munmap(page); err != nil {
+		t.Fatal(err)
+	}
+	passed(t, c, from, to)
+	c.inFlight = settled
+	write(t, from+"/t.ibd", random(piece))
+	time.Sleep(settled + 100*time.Millisecond)
+	for range 2 {
+		if _, err := c.pass(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last := passed(t, c, from, to); last.Files != 0 {
+		t.Errorf("what had been left alone for long was read again: %+v", last)
+	}
+}
+
+// stat is the version of a file.
+func stat(t *testing.T, f *os.File) version {
+	t.Helper()
+	v, err := versionOf(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
 // TestCheckFinds changes a copy behind david's back.
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()

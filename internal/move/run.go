@@ -179,19 +179,11 @@ func (j *journey) serving(ctx context.Context, conn *mysqld.Conn, c *copier, out
 	c.limit.SetLimit(j.q.pace())
 	defer c.limit.SetLimit(rate.Inf)
 	for len(out.Passes) < mostPasses {
-		p, err := c.pass(ctx, true)
-		if err != nil {
-			return s, err
-		}
-		out.Passes = append(out.Passes, p)
-		j.q.Say(fmt.Sprintf("pass %d, while the server runs: %s read, %s written in %.1f s", len(out.Passes), host.Size(p.Read), host.Size(p.Written), p.Seconds))
-		if only {
-			return s, nil
-		}
-		if err := c.checkSettled(ctx); err != nil {
+		if err := j.pass(ctx, c, out, only); err != nil || only {
 			return s, err
 		}
 		n := len(out.Passes)
+		p := out.Passes[n-1]
 		if n > 2 && p.Seconds > shorter*out.Passes[n-2].Seconds {
 			break
 		}
@@ -201,10 +193,47 @@ func (j *journey) serving(ctx context.Context, conn *mysqld.Conn, c *copier, out
 			}
 		}
 	}
+	if err := j.ripen(ctx, c, out); err != nil {
+		return s, err
+	}
 	if last := out.Passes[len(out.Passes)-1]; last.Seconds > j.q.MostStop.Seconds() {
 		return s, fmt.Errorf("%w: the last pass took %.0f s, and the server would be away for as long, and for its own stop and start: more than --max-stop %s; allow more, or move when less is written", ErrNeeds, last.Seconds, j.q.MostStop)
 	}
 	return s, nil
+}
+
+// pass is one while the server runs, and the comparison of what nobody has written to for a while.
+func (j *journey) pass(ctx context.Context, c *copier, out *Outcome, only bool) error {
+	p, err := c.pass(ctx, true)
+	if err != nil {
+		return err
+	}
+	out.Passes = append(out.Passes, p)
+	j.q.Say(fmt.Sprintf("pass %d, while the server runs: %s read, %s written in %.1f s", len(out.Passes), host.Size(p.Read), host.Size(p.Written), p.Seconds))
+	if only {
+		return nil
+	}
+	return c.checkSettled(ctx)
+}
+
+// worthwhile is how many seconds less of reading, while the server is away, are worth a wait of a minute before.
+const worthwhile = 1
+
+// ripen waits, and makes another pass, where the files that were written to in the last minute would take long to read while
+// the server is away, as after its dirty pages were written.
+func (j *journey) ripen(ctx context.Context, c *copier, out *Outcome) error {
+	size, until := c.unripe()
+	if first := out.Passes[0]; float64(size)*first.Seconds <= worthwhile*float64(first.Read) {
+		return nil
+	}
+	wait := max(0, time.Until(until))
+	j.q.Say(fmt.Sprintf("%s were written to in the last minute: waiting for %.0f s, so that they need not be read while the server is away", host.Size(size), wait.Seconds()))
+	select {
+	case <-time.After(wait):
+		return j.pass(ctx, c, out, false)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // pace is the limit of what is read while the server runs.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // file describes what a tree holds under one name.
@@ -25,6 +26,9 @@ type version struct {
 }
 
 func (f file) version() version { return version{f.stat.Ino, f.stat.Size, f.stat.Mtim, f.stat.Ctim} }
+
+// changed is when the file, or what is known of it, was changed last.
+func (f file) changed() time.Time { return time.Unix(f.stat.Ctim.Unix()) }
 
 // allocated is the room that a file takes, in bytes; stat counts in units of 512.
 func (f file) allocated() int64 { return f.stat.Blocks * 512 }

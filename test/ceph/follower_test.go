@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"david/internal/ceph"
@@ -323,6 +324,48 @@ func (x *imaged) wedged() {
 		x.t.Error(err)
 	}
 	x.t.Logf("dropped after %s", time.Since(began))
+	x.nothingLeft()
+	x.wedgedLeader()
+}
+
+// wedgedLeader is a leader whose rbd-fuse does not answer: no follower is made of it, and nothing waits for it.
+func (x *imaged) wedgedLeader() {
+	procs, err := procfs.AllProcs()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	shows := 0
+	for _, p := range procs {
+		if args, err := p.CmdLine(); err == nil && len(args) > 0 && filepath.Base(args[0]) == "rbd-fuse" && slices.Contains(args, x.image.Pool) {
+			shows = p.PID
+		}
+	}
+	if shows == 0 {
+		x.t.Fatal("no rbd-fuse shows the leader's image")
+	}
+	if err := unix.Kill(shows, unix.SIGSTOP); err != nil {
+		x.t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(x.mount, "written")) // or there is nothing to write
+	if err == nil {
+		_, err = f.WriteString("x")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		x.t.Error(err)
+	}
+	began, q := time.Now(), x.request("none")
+	p, err := follower.Prepare(x.t.Context(), q)
+	if err == nil {
+		_, err = follower.Make(x.t.Context(), x.home, q, p)
+	}
+	if err == nil || !strings.Contains(err.Error(), "does not answer") {
+		x.t.Errorf("a follower of a leader whose image does not answer: %v", err)
+	}
+	x.t.Logf("refused after %s: %v", time.Since(began), err)
+	if err := unix.Kill(shows, unix.SIGCONT); err != nil {
+		x.t.Error(err)
+	}
 	x.nothingLeft()
 }
 
