@@ -113,7 +113,7 @@ func (j *journey) retreat(ctx context.Context) (out Outcome, err error) {
 	if up {
 		return out, fmt.Errorf("%w: the server runs in %s, or somebody works there: --back brings along what was written there; --as-it-was would leave that behind, and is for a server that does not start, or whose tables cannot be read: stop it first", ErrInput, j.from)
 	}
-	if err := j.asAtStop(ctx); err != nil {
+	if err := errors.Join(j.besideAsAtStop(), j.asAtStop(ctx)); err != nil {
 		return out, err
 	}
 	j.r.Left = true
@@ -146,6 +146,20 @@ func (j *journey) asAtStop(ctx context.Context) error {
 		j.q.Say("the old place is read, to see that it is as it was")
 		return c.sums(ctx, files)
 	})
+}
+
+// besideAsAtStop makes sure that what lies elsewhere has not gone on since the stop: InnoDB's log of changes, its undo log, or
+// tables, which then tell of changes that the old place has not. A server would start on that, and have damaged tables.
+func (j *journey) besideAsAtStop() error {
+	err := j.asNoted(besideFile, func() (string, error) { return besides(j.r.Beside), nil })
+	if !errors.Is(err, ErrInput) {
+		return err
+	}
+	var all []string
+	for _, e := range j.r.Beside {
+		all = append(all, fmt.Sprintf("%s (%s)", e.Path, e.Name))
+	}
+	return fmt.Errorf("%w: what of the server's data lies elsewhere did not move, and has gone on since the stop: %s; with that the old place as it was would make damaged tables. Mend what keeps the server from starting on the new place, or restore a backup", ErrInput, strings.Join(all, ", "))
 }
 
 // asNoted holds what is there against a file of the record, where there is one.

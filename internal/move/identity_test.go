@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"david/internal/mycnf"
 	"david/internal/testserver"
 )
 
@@ -199,4 +200,56 @@ func TestUnreadable(t *testing.T) {
 		}
 		s.Exec("INSERT INTO shop.plain VALUES (3)")
 	})
+}
+
+// TestBesideGoneOn: a table that lies elsewhere does not move. Once it was written to, the old place as it was at the stop does
+// not fit it any more, and david does not go back to that; before, it does.
+func TestBesideGoneOn(t *testing.T) {
+	t.Parallel()
+	for _, f := range []mycnf.Flavour{mycnf.MySQL, mycnf.MariaDB} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			far := t.TempDir()
+			for dir := far; dir != os.TempDir(); dir = filepath.Dir(dir) { // for the server's user
+				if err := os.Chmod(dir, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := start(t, f, map[mycnf.Flavour]string{mycnf.MySQL: "--innodb-directories=" + far, mycnf.MariaDB: "--skip-log-bin"}[f])
+			s.Exec(fmt.Sprintf("CREATE TABLE shop.far (id INT PRIMARY KEY) DATA DIRECTORY '%s'", far), "INSERT INTO shop.far VALUES (1)")
+			q := request(t, s)
+			r, _ := apply(t, q)
+			if len(r.Beside) != 1 || !strings.HasPrefix(r.Beside[0].Path, far) {
+				t.Errorf("beside: %+v", r.Beside)
+			}
+			back := func() error {
+				t.Helper()
+				if err := q.daemon(r).halt(q.To); err != nil {
+					t.Fatal(err)
+				}
+				asItWas := q
+				asItWas.AsItWas = true
+				_, err := Return(t.Context(), asItWas, r)
+				return err
+			}
+			s.Exec("INSERT INTO shop.far VALUES (2)")
+			if err := back(); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), far) || !strings.Contains(err.Error(), "has gone on since the stop") {
+				t.Errorf("went back to what does not fit %s: %v", far, err)
+			}
+			if err := q.daemon(r).raise(q.To); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Return(t.Context(), q, r); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Forget(t.Context(), q, r); err != nil {
+				t.Fatal(err)
+			}
+			r, _ = apply(t, q)
+			if err := back(); err != nil {
+				t.Errorf("a table that nobody wrote to: %v", err)
+			}
+			s.Exec("INSERT INTO shop.far VALUES (3)")
+		})
+	}
 }

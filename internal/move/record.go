@@ -23,6 +23,7 @@ const (
 	recordFile = "move.json"
 	sumsFile   = "files.sha256"
 	statsFile  = "files.stat"
+	besideFile = "beside.stat" // as statsFile, of what lies elsewhere
 	logFile    = "commands.log"
 )
 
@@ -72,6 +73,8 @@ type Record struct {
 	Start   []string `json:"start"`
 	// Pages is what the variables of calm were, while david has them at 0; nil else.
 	Pages map[string]string `json:"dirty_pages,omitempty"`
+	// Beside are the server's data that lie elsewhere, and do not move.
+	Beside []Elsewhere `json:"beside,omitempty"`
 	// Left tells that the server went back without what was written on the new place, which has that alone.
 	Left  bool     `json:"left,omitempty"`
 	Steps []Step   `json:"steps"`

@@ -73,7 +73,7 @@ func (p Plan) begin(q Request) (*Record, error) {
 				return nil, fmt.Errorf("%w: the filesystem of %s cannot exchange two names in one step: %w", ErrInput, p.Route.Link, err)
 			}
 		}
-		r = &Record{Route: p.Route, System: p.system, Server: p.Server.UUID, Network: q.Addr.Network, Address: q.Addr.Address, Stop: p.stop, Start: p.start}
+		r = &Record{Route: p.Route, System: p.system, Server: p.Server.UUID, Network: q.Addr.Network, Address: q.Addr.Address, Stop: p.stop, Start: p.start, Beside: beside(p.Elsewhere)}
 		if err := create(q.Home, r); err != nil {
 			return nil, err
 		}
@@ -324,7 +324,7 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 		err = ctx.Err()
 	}
 	if err == nil && j.target == newSide {
-		err = errors.Join(j.r.write(statsFile, []byte(stats(j.files))), c.unmark(), j.r.Route.prepare())
+		err = errors.Join(j.r.write(statsFile, []byte(stats(j.files))), j.r.write(besideFile, []byte(besides(j.r.Beside))), c.unmark(), j.r.Route.prepare())
 	}
 	if err == nil {
 		err = j.r.note(j.away, "both sides are the same, and %s is switched", j.r.Route.Link)
