@@ -41,6 +41,8 @@ type moveDocument struct {
 	New     string        `json:"new,omitempty"`
 	// Alone says what the place that is not in use has alone; "" for nothing.
 	Alone string `json:"alone,omitempty"`
+	// Log is the binary log that did not move, and has more than a place as it was at the stop.
+	Log string `json:"log,omitempty"`
 }
 
 func (a *app) storageMoveCommand() *cobra.Command {
@@ -242,6 +244,9 @@ func (a *app) moveBack(ctx context.Context, f moveFlags, q move.Request) error {
 		return err
 	}
 	doc := moveDocument{Record: r.Dir(), Phase: r.Phase, New: r.Route.New, Alone: r.Alone()}
+	if f.asItWas {
+		doc.Log = r.Log
+	}
 	if doc.Idle, err = r.Idle(); err != nil {
 		return err
 	}
@@ -279,7 +284,9 @@ func (a *app) printMove(d moveDocument, f moveFlags) error {
 		}
 		fmt.Fprintf(a.out, "%s would be removed, for good%s\nnothing was changed: --apply does it\n", d.Idle, alone)
 	case f.asItWas:
-		fmt.Fprintf(a.out, "the server would go back to the old place as it was at the stop; what was written since stays in %s alone\nnothing was changed: --apply does it\n", d.New)
+		fmt.Fprintf(a.out, "the server would go back to the old place as it was at the stop; what was written since stays in %s alone\n", d.New)
+		printLog(a.out, d)
+		fmt.Fprintln(a.out, "nothing was changed: --apply does it")
 	default:
 		fmt.Fprintf(a.out, "the server would go back to the old place (%s), with all that was written since; a copy that was never used would be removed\nnothing was changed: --apply does it\n", d.Phase)
 	}
@@ -331,6 +338,7 @@ func printMoved(w io.Writer, d moveDocument) {
 			what = "as it was at the stop"
 		}
 		fmt.Fprintln(w, "the server is back in its old place, "+what)
+		printLog(w, d)
 	default:
 		fmt.Fprintln(w, "moved")
 	}
@@ -349,6 +357,13 @@ func printMoved(w io.Writer, d moveDocument) {
 		fmt.Fprint(w, ", --back --apply goes back")
 	}
 	fmt.Fprintln(w)
+}
+
+// printLog tells that the binary log has more than the data.
+func printLog(w io.Writer, d moveDocument) {
+	if d.Log != "" {
+		fmt.Fprintf(w, "its binary log did not move (%s), and has what was written since: by GTID it counts as applied, here and for replicas, and is not; mysqlbinlog can apply it again\n", d.Log)
+	}
 }
 
 // moveError gives what is the user's to mend its exit code.

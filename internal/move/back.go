@@ -44,6 +44,7 @@ func Return(ctx context.Context, q Request, r *Record) (out Outcome, err error) 
 	if err != nil {
 		return out, err
 	}
+	r.command(q)
 	j := &journey{q: q, r: r, d: q.daemon(r), from: r.Route.New, to: r.Route.folder(oldSide, in), target: oldSide, going: Returning, away: Leaving, done: Back}
 	switch {
 	case r.Phase == Back:
@@ -277,7 +278,40 @@ func Forget(ctx context.Context, q Request, r *Record) (removed string, err erro
 		return "", fmt.Errorf("nothing was removed: the server has to run on the place that stays: %w", err)
 	}
 	idle := r.Route.folder(1-in, in)
+	if err := apart(r.Route.folder(in, in), idle); err != nil {
+		return "", err
+	}
 	return idle, j.remove(idle, phase)
+}
+
+// apart makes sure that no link in the data leads to the place that is to be removed.
+func apart(live, idle string) error {
+	idle, err := resolved(idle)
+	if err != nil {
+		return err
+	}
+	root, err := openFolder(live)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	files, err := list(root, false)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.link == "" {
+			continue
+		}
+		to, err := resolved(filepath.Join(live, f.name))
+		if err == nil && within(to, idle) {
+			err = fmt.Errorf("%w: nothing was removed: %s leads to %s: move that into the data first", ErrInput, filepath.Join(live, f.name), to)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // remove removes a place that nobody uses.

@@ -24,6 +24,16 @@ func beside(all []Elsewhere) []Elsewhere {
 	})
 }
 
+// logged is the binary log among what lies elsewhere.
+func logged(all []Elsewhere) string {
+	for _, e := range all {
+		if e.Name == "log_bin_basename" {
+			return e.Path
+		}
+	}
+	return ""
+}
+
 // dataFile is how files that hold data or a log of their changes are called; what else lies in such a folder is no concern.
 var dataFile = regexp.MustCompile(`(?i)^(ib_logfile|#?ib_redo|ibdata|undo|aria_log)|\.(ibd|ibu|dblwr|frm|myd|myi|mad|mai|mrg|csv|arz|sst)$`)
 

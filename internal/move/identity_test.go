@@ -163,12 +163,14 @@ func TestUnreadable(t *testing.T) {
 		q := request(t, s)
 		s.Exec("CREATE TABLE shop.plain (id INT) ENGINE=MyISAM", "INSERT INTO shop.plain VALUES (1), (2)")
 		r, _ := apply(t, q)
+		r.Stop = []string{"/bin/false"} // as a first try had it
 		if err := r.note(Stopping, "as of a david that was killed after the switch"); err != nil {
 			t.Fatal(err)
 		}
-		r, _ = apply(t, q)
-		if r.Phase != Moved {
-			t.Errorf("the same command left it %s", r.Phase)
+		apply(t, q)
+		r, err := Find(q.Home, q.Datadir)
+		if err != nil || r.Phase != Moved || r.Stop[0] != q.Stop[0] {
+			t.Fatalf("the same command left it %+v, %v", r, err)
 		}
 		s.Exec("FLUSH TABLES")
 		if err := os.Remove(filepath.Join(q.To, "shop", "plain.MYD")); err != nil {

@@ -114,8 +114,8 @@ func (p *Plan) tablespaces(root *os.Root, files []file, real string) error {
 }
 
 // linked are the links in a folder: what they lead to stays where it is. refused are those that would lead
-// elsewhere after the move.
-func linked(files []file, real string) (stays []Elsewhere, refused []string) {
+// elsewhere after the move, or to the place that the server has left.
+func (r Route) linked(files []file, real string) (stays []Elsewhere, refused []string) {
 	for _, f := range files {
 		if f.link == "" {
 			continue
@@ -128,7 +128,13 @@ func linked(files []file, real string) (stays []Elsewhere, refused []string) {
 			}
 			continue
 		}
-		stays = append(stays, Elsewhere{f.name, path})
+		where, why := r.placed(path, r.Link, real)
+		if why != "" {
+			refused = append(refused, fmt.Sprintf("the link %s leads to %s, which %s", f.name, path, why))
+		}
+		if where != "" {
+			stays = append(stays, Elsewhere{f.name, where})
+		}
 	}
 	return slices.Clip(stays), refused
 }

@@ -74,6 +74,9 @@ func Look(ctx context.Context, q Request) (p Plan, err error) {
 	p.room()
 	stays, refused := locate(v, p.Route, p.From.Path)
 	p.Elsewhere, p.Refused = append(p.Elsewhere, stays...), append(p.Refused, refused...)
+	if len(beside(p.Elsewhere)) > 0 {
+		p.Notes = append(p.Notes, "what stays where it is belongs to the data: --back --as-it-was, of a server that does not start on the new place, is refused once it has gone on there")
+	}
 	if err := p.occupied(); err != nil {
 		return p, err
 	}
@@ -274,7 +277,7 @@ func (p *Plan) size(ctx context.Context) error {
 			largest = f
 		}
 	}
-	p.Elsewhere, p.Refused = linked(files, real)
+	p.Elsewhere, p.Refused = p.Route.linked(files, real)
 	if err := p.tablespaces(root, files, real); err != nil {
 		return err
 	}

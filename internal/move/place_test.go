@@ -131,14 +131,33 @@ func TestLocate(t *testing.T) {
 	if got := systemFile(map[string]string{"innodb_data_home_dir": "/data/sys"}, "/data"); got != "sys/ibdata1" {
 		t.Errorf("%q", got)
 	}
-	_, refused := linked1(real)
-	if len(refused) != 1 {
-		t.Errorf("a relative link out of the folder: %v", refused)
+	for link, want := range map[string][2]string{
+		"b": {}, "../../elsewhere": {"", "leads out of the data folder by a relative path"}, "/elsewhere/c": {"/elsewhere/c", ""},
+		linked.Link + "/x": {}, real + "/x": {"", "names the place itself"},
+	} {
+		stays, refused := linked.linked([]file{{name: "db/a", link: link}}, real)
+		if (len(stays) > 0) != (want[0] != "") || want[0] != "" && stays[0].Path != want[0] {
+			t.Errorf("the link %s stays: %v, want %s", link, stays, want[0])
+		}
+		if said := strings.Join(refused, ""); (said != "") != (want[1] != "") || !strings.Contains(said, want[1]) {
+			t.Errorf("the link %s is refused: %q, want %q", link, said, want[1])
+		}
 	}
 }
 
-func linked1(real string) ([]Elsewhere, []string) {
-	return linked([]file{{name: "db/a", link: "b"}, {name: "db", link: "../elsewhere"}, {name: "db/c", link: "/elsewhere/c"}}, real)
+// TestApart: a place that something in the data leads to is not removed.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	live, idle := t.TempDir(), t.TempDir()
+	if err := errors.Join(os.Symlink("/elsewhere", live+"/a"), os.Symlink("gone", live+"/b"), apart(live, idle)); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(os.Symlink(idle, live+"/way"), os.Symlink("way/db", live+"/c"), os.Remove(live+"/a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := apart(live, idle); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), live+"/c leads to "+idle+"/db") && !strings.Contains(err.Error(), live+"/way leads to "+idle) {
+		t.Errorf("links into what is removed: %v", err)
+	}
 }
 
 // TestRoom holds filesystems against the data.

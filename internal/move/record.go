@@ -75,6 +75,8 @@ type Record struct {
 	Pages map[string]string `json:"dirty_pages,omitempty"`
 	// Beside are the server's data that lie elsewhere, and do not move.
 	Beside []Elsewhere `json:"beside,omitempty"`
+	// Log is the binary log that lies elsewhere; "" for none there.
+	Log string `json:"log,omitempty"`
 	// Left tells that the server went back without what was written on the new place, which has that alone.
 	Left  bool     `json:"left,omitempty"`
 	Steps []Step   `json:"steps"`
@@ -87,6 +89,13 @@ func (r *Record) Dir() string { return r.dir }
 
 // Pending tells whether there is anything left to go on with, to go back from or to forget.
 func (r *Record) Pending() bool { return r.Phase != Forgotten && r.Phase != Dropped }
+
+// command keeps how the server is stopped and started, where that was said anew.
+func (r *Record) command(q Request) {
+	if len(q.Stop) > 0 {
+		r.Stop, r.Start = q.Stop, q.Start
+	}
+}
 
 // create begins a record, the next one.
 func create(dir string, r *Record) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
 	"david/internal/host"
@@ -51,6 +52,7 @@ func Apply(ctx context.Context, q Request, p Plan) (r *Record, out Outcome, err 
 	if r, err = p.begin(q); err != nil {
 		return r, out, err
 	}
+	r.command(q)
 	in, err := r.Route.at()
 	if err != nil {
 		return r, out, err
@@ -73,7 +75,7 @@ func (p Plan) begin(q Request) (*Record, error) {
 				return nil, fmt.Errorf("%w: the filesystem of %s cannot exchange two names in one step: %w", ErrInput, p.Route.Link, err)
 			}
 		}
-		r = &Record{Route: p.Route, System: p.system, Server: p.Server.UUID, Network: q.Addr.Network, Address: q.Addr.Address, Stop: p.stop, Start: p.start, Beside: beside(p.Elsewhere)}
+		r = &Record{Route: p.Route, System: p.system, Server: p.Server.UUID, Network: q.Addr.Network, Address: q.Addr.Address, Stop: p.stop, Start: p.start, Beside: beside(p.Elsewhere), Log: logged(p.Elsewhere)}
 		if err := create(q.Home, r); err != nil {
 			return nil, err
 		}
@@ -120,6 +122,9 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	before, err := j.serving(ctx, conn, c, &out, len(needs) > 0)
+	if errors.Is(err, unix.ENOSPC) && j.target == newSide {
+		err = fmt.Errorf("%w; the server runs where it ran: make room, and the same command goes on, or --back removes the half copy", err)
+	}
 	if err == nil && len(needs) > 0 {
 		err = fmt.Errorf("%w: the copy is made, and the rest needs more: %s", ErrNeeds, strings.Join(needs, "; "))
 	}
@@ -344,11 +349,7 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 	err := j.d.raise(j.r.Route.folder(j.target, j.target))
 	out.Start = time.Since(began).Seconds()
 	if err == nil {
-		left, err := writers(j.r.Route.folder(1-j.target, j.target))
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("somebody works in the place that is no longer in use, end it: %s", names(left))
-		}
-		return errors.Join(err, release())
+		return errors.Join(j.deserted(), release())
 	}
 	if touched := errors.Join(c.touched(), j.starting()); touched != nil {
 		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there, %s", err, touched, j.d.log, j.wayOut()), release())
@@ -428,7 +429,19 @@ func (j *journey) arrived(ctx context.Context) (out Outcome, err error) {
 	if err := j.running(ctx, j.r.Route.folder(j.target, j.target)); err != nil {
 		return out, err
 	}
+	if err := j.deserted(); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EIO) { // the volume is gone
+		return out, err
+	}
 	return out, j.ended(ctx, nil, &out, seen{})
+}
+
+// deserted makes sure that nobody works in the place that the server has left.
+func (j *journey) deserted() error {
+	left, err := writers(j.r.Route.folder(1-j.target, j.target))
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("somebody works in the place that is no longer in use, end it: %s", names(left))
+	}
+	return err
 }
 
 // ended puts the end of a journey on record.
