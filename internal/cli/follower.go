@@ -193,6 +193,7 @@ func (a *app) promote(ctx context.Context, f followerFlags, r *follower.Record, 
 	}
 	if err != nil {
 		a.remark("%s is promoted, but %v", r.Name, err)
+		a.remark("where %s did not answer, see to it that it does not come back as it was: it would take writes as well", r.Leader)
 	}
 	if lacks != "" {
 		a.remark("%s lacks what %s has committed since: %s: somebody still writes there, and the two differ", r.Name, r.Leader, lacks)

@@ -196,7 +196,7 @@ func TestFollowerKilled(t *testing.T) {
 		t.Error(out)
 	}
 	l.does(exitUsage, "there is a follower k already", l.args("clone", "k", "--dir", l.dir, "--copy", "--create-account", "--apply")...)
-	l.does(exitDone, "following", "follower", "list")
+	l.does(exitDone, "its server runs", "follower", "list")
 	l.secretless()
 	l.ownLogs()
 	l.does(exitDone, "nothing was changed", l.args("drop", "k")...)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/moby/sys/mountinfo"
+
 	"david/internal/mysqld"
 	"david/internal/process"
 )
@@ -32,7 +34,7 @@ func (r *Record) Drop(ctx context.Context, leader mysqld.Addr, leaveImage bool) 
 		}
 	}
 	if !r.gone() { // else it is half-dropped already
-		if err := errors.Join(r.meant(ctx, leader), r.alone()); err != nil {
+		if err := errors.Join(r.meant(ctx, leader), r.alone(), r.plain()); err != nil {
 			return err
 		}
 	}
@@ -74,6 +76,32 @@ func (r *Record) alone() error {
 	return nil
 }
 
+// plain refuses to remove a folder in which something is mounted, or another subvolume lies: neither is david's, and the one
+// would be emptied, the other not removed.
+func (r *Record) plain() error {
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(r.Dir))
+	if err != nil {
+		return fmt.Errorf("cannot see what is mounted in %s: %w", r.Dir, err)
+	}
+	for _, m := range mounts {
+		if m.Mountpoint != r.point() && m.Mountpoint != r.shown() {
+			return refuse("cannot remove the follower %s: something is mounted on %s: umount it first", r.Name, m.Mountpoint)
+		}
+	}
+	if r.Way != Subvolume {
+		return nil
+	}
+	return filepath.WalkDir(r.data(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil && d.IsDir() && path != r.data() && isSubvolume(path) {
+			return refuse("cannot remove the follower %s: %s is a subvolume that somebody made: btrfs subvolume delete %s first", r.Name, path, path)
+		}
+		return nil
+	})
+}
+
 // letGo has a leader go on that stands still.
 func (r *Record) letGo() error {
 	if r.Held == nil {
@@ -84,7 +112,7 @@ func (r *Record) letGo() error {
 
 // clear undoes what is on this machine: it lets go what is held, ends the server, and removes the data.
 func (r *Record) clear() error {
-	if err := r.letGo(); err != nil {
+	if err := errors.Join(r.letGo(), r.plain()); err != nil {
 		return err
 	}
 	if err := r.end(); err != nil {
@@ -99,7 +127,21 @@ func (r *Record) clear() error {
 			return fmt.Errorf("cannot remove the snapshot %s: %w", r.data(), err)
 		}
 	}
-	if err := os.RemoveAll(r.Dir); err != nil {
+	return r.wipe()
+}
+
+// wipe removes the follower's folder, last of all the mark that says whose it is: so it can be done again.
+func (r *Record) wipe() error {
+	entries, err := os.ReadDir(r.Dir)
+	for _, e := range entries {
+		if err == nil && e.Name() != markFile {
+			err = os.RemoveAll(filepath.Join(r.Dir, e.Name()))
+		}
+	}
+	if err == nil {
+		err = os.RemoveAll(r.Dir)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot remove the follower's data: %w", err)
 	}
 	return nil
@@ -199,6 +241,14 @@ func (r *Record) gone() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// kind says what a record is of, in a word.
+func (r *Record) kind() string {
+	if r.State == Following {
+		return "follower"
+	}
+	return string(r.State)
+}
+
 // Status says how a follower is, in a few words.
 func (r *Record) Status() string {
 	all, err := r.processes()
@@ -206,9 +256,11 @@ func (r *Record) Status() string {
 	case err != nil:
 		return err.Error()
 	case r.gone():
-		return string(r.State) + ", its data are gone"
+		return r.kind() + ", its data are gone"
 	case len(all) == 0:
-		return string(r.State) + ", its server does not run"
+		return r.kind() + ", its server does not run"
+	case r.State == Following: // whether it does its server alone can tell, and one has to log in to ask
+		return r.kind() + ", its server runs"
 	}
-	return string(r.State)
+	return r.kind()
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"david/internal/follower"
 	"david/internal/hold"
 	"david/internal/mycnf"
@@ -243,9 +245,12 @@ func TestFollower(t *testing.T) {
 			}
 			x.promotes(r, own)
 			x.worksThere(r)
+			x.mountedThere(r)
 			if err := r.Drop(t.Context(), x.leader, false); err != nil {
 				t.Error(err)
 			}
+			x.nothingLeft()
+			x.leaderless()
 			x.nothingLeft()
 			x.late()
 			x.nothingLeft()
@@ -274,6 +279,42 @@ func (x *scene) worksThere(r *follower.Record) {
 	if !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), fmt.Sprintf("sleep (process %d) works in %s", other.Process.Pid, r.Dir)) || r.State == follower.Dropping {
 		x.t.Errorf("dropped beside another that works in it: %v, %s", err, r.State)
 	}
+}
+
+// mountedThere mounts a folder into the follower's: nothing is removed, there or of the follower's. A file that cannot be
+// removed leaves a follower that can be dropped once it can.
+func (x *scene) mountedThere(r *follower.Record) {
+	x.t.Helper()
+	kept, at := x.t.TempDir(), filepath.Join(r.Dir, "data", "mounted")
+	if err := errors.Join(os.WriteFile(filepath.Join(kept, "precious"), []byte("x"), 0o600), os.Mkdir(at, 0o700), unix.Mount(kept, at, "", unix.MS_BIND, "")); err != nil {
+		x.t.Fatal(err)
+	}
+	err := r.Drop(x.t.Context(), x.leader, false)
+	if _, gone := os.Stat(filepath.Join(kept, "precious")); gone != nil || !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "something is mounted on "+at) {
+		x.t.Errorf("dropped with what is mounted in it: %v, %v", err, gone)
+	}
+	if err := unix.Unmount(at, 0); err != nil {
+		x.t.Fatal(err)
+	}
+	fixed := func(on bool) {
+		f, err := os.Open(at)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		defer f.Close()
+		flags := uint32(0)
+		if on {
+			flags = unix.STATX_ATTR_IMMUTABLE // FS_IMMUTABLE_FL, of the same value
+		}
+		if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags)); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	fixed(true)
+	if err := r.Drop(x.t.Context(), x.leader, false); !errors.Is(err, unix.EPERM) {
+		x.t.Errorf("dropped with what cannot be removed: %v", err)
+	}
+	fixed(false)
 }
 
 // differs changes a row behind the replication's back, and sees that it is told.
@@ -354,28 +395,110 @@ func (x *scene) promotes(r *follower.Record, own *mysqld.Conn) {
 	}
 }
 
-// unapplied is a promotion of a follower that has received what it does not apply: it is refused.
-func (x *scene) unapplied(r *follower.Record, own *mysqld.Conn) {
+// received makes a change on the leader, and waits until the follower has received all that the leader has.
+func (x *scene) received(r *follower.Record, own *mysqld.Conn, change string) {
 	x.t.Helper()
-	received := func() string {
-		rows, err := own.Records(x.t.Context(), map[bool]string{true: "SHOW REPLICA STATUS", false: "SHOW SLAVE STATUS"}[r.Flavour == mycnf.MySQL])
-		if err != nil || len(rows) != 1 {
-			x.t.Fatalf("%v, %v", rows, err)
+	x.exec(x.conn, change)
+	has := func() bool {
+		of, query := "@@GLOBAL.gtid_binlog_pos", "SELECT '%s' = '%s'"
+		if r.Flavour == mycnf.MySQL {
+			of, query = "REPLACE(@@GLOBAL.gtid_executed, '\n', '')", "SELECT GTID_SUBSET('%s', CONCAT(@@GLOBAL.gtid_executed, ',', '%s'))"
 		}
-		return rows[0]["retrieved_gtid_set"] + rows[0]["gtid_io_pos"] // of whole transactions
+		var goal string
+		var all bool
+		at := x.says(r, own, "retrieved_gtid_set") + x.says(r, own, "gtid_io_pos") // of whole transactions
+		err := x.conn.Row(x.t.Context(), "SELECT "+of, nil, &goal)
+		if err == nil {
+			err = own.Row(x.t.Context(), fmt.Sprintf(query, goal, at), nil, &all)
+		}
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		return all
 	}
-	x.exec(own, "STOP REPLICA SQL_THREAD")
-	before := received()
-	x.exec(x.conn, "UPDATE app.t2 SET n = 2 WHERE id = 1000")
-	for end := time.Now().Add(20 * time.Second); received() == before; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !has(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			x.t.Fatal("nothing is received")
 		}
 	}
-	if _, err := r.Promote(x.t.Context(), x.leader); err == nil || !strings.Contains(err.Error(), "its replication is stopped: START ") {
+}
+
+// says is a column of what a follower says of its replication.
+func (x *scene) says(r *follower.Record, own *mysqld.Conn, column string) string {
+	x.t.Helper()
+	rows, err := own.Records(x.t.Context(), map[bool]string{true: "SHOW REPLICA STATUS", false: "SHOW SLAVE STATUS"}[r.Flavour == mycnf.MySQL])
+	if err != nil || len(rows) != 1 {
+		x.t.Fatalf("%v, %v", rows, err)
+	}
+	return rows[0][column]
+}
+
+// unapplied is a promotion of a follower that has received what it cannot apply: it is refused, and receives on.
+func (x *scene) unapplied(r *follower.Record, own *mysqld.Conn) {
+	x.t.Helper()
+	single, err := own.Single(x.t.Context())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer single.Close()
+	behind := func(statement string) { // what the leader knows nothing of
+		statements := []string{"SET SESSION sql_log_bin = 0", statement}
+		if r.Flavour == mycnf.MySQL {
+			statements = slices.Concat([]string{"SET GLOBAL super_read_only = OFF"}, statements, []string{"SET GLOBAL super_read_only = ON"})
+		}
+		for _, s := range statements {
+			if err := single.Exec(x.t.Context(), s); err != nil {
+				x.t.Fatal(s, err)
+			}
+		}
+	}
+	x.exec(own, "STOP REPLICA SQL_THREAD")
+	behind("INSERT INTO app.t2 VALUES (1003, 1, 'in the way')")
+	x.received(r, own, "INSERT INTO app.t2 VALUES (1003, 1, 'of the leader')")
+	if _, err := r.Promote(x.t.Context(), x.leader); err == nil || !strings.Contains(err.Error(), "its replication is stopped: ") {
 		x.t.Errorf("promoted without what it has received: %v", err)
 	}
-	x.exec(own, "START REPLICA")
+	if io := x.says(r, own, "slave_io_running") + x.says(r, own, "replica_io_running"); io != "Yes" {
+		x.t.Errorf("a promotion that was refused leaves it receiving: %s", io)
+	}
+	behind("DELETE FROM app.t2 WHERE id = 1003")
+	x.exec(own, "START REPLICA SQL_THREAD")
+	x.exec(x.conn, "DELETE FROM app.t2 WHERE id = 1003")
+	x.exec(own, "STOP REPLICA SQL_THREAD") // what it has received then is applied by the promotion
+}
+
+// leaderless is a promotion of a follower that has received what it has not applied, and whose threads have stopped, of a
+// leader that does not answer: what was received is nowhere else. MySQL applies it; MariaDB would throw it away, and is left
+// as it is until it was applied by hand.
+func (x *scene) leaderless() {
+	x.t.Helper()
+	r := x.clone("alone")
+	own := x.open(x.own(r))
+	x.exec(own, "STOP REPLICA SQL_THREAD")
+	x.received(r, own, "INSERT INTO app.t2 VALUES (3000, 1, 'received')")
+	x.exec(own, "STOP REPLICA IO_THREAD")
+	dead := x.leader
+	dead.Network, dead.Address = "unix", filepath.Join(x.t.TempDir(), "nobody")
+	if r.Flavour == mycnf.MariaDB {
+		if _, err := r.Promote(x.t.Context(), dead); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "would throw that away") {
+			x.t.Errorf("promoted without what it has received: %v", err)
+		}
+		log := filepath.Join(r.Dir, "data", x.says(r, own, "relay_log_file"))
+		apply := exec.Command("sh", "-c", `mariadb-binlog --start-position="$1" "$2" | mariadb -u "$3" -S "$4"`, "sh", x.says(r, own, "relay_log_pos"), log, x.leader.User, r.Socket())
+		apply.Env = append(os.Environ(), "MYSQL_PWD="+string(x.leader.Password))
+		if out, err := apply.CombinedOutput(); err != nil {
+			x.t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if _, err := r.Promote(x.t.Context(), dead); !errors.Is(err, follower.ErrAccountLeft) {
+		x.t.Errorf("promoted with a leader that does not answer: %v", err)
+	}
+	if n := x.count(own, "app.t2 WHERE id = 3000"); n != 1 {
+		x.t.Error("what it had received of its leader is lost")
+	}
+	if err := r.Drop(x.t.Context(), x.leader, false); err != nil {
+		x.t.Error(err)
+	}
 }
 
 func (x *scene) count(c *mysqld.Conn, of string) (n int) {
@@ -408,7 +531,7 @@ func (x *scene) purged() {
 	x.t.Helper()
 	r := x.clone("two")
 	kill(x.t, r)
-	if status := r.Status(); status != "following, its server does not run" {
+	if status := r.Status(); status != "follower, its server does not run" {
 		x.t.Error(status)
 	}
 	x.exec(x.conn, "INSERT INTO app.t2 VALUES (2000, 1, 'missed')", "FLUSH BINARY LOGS")

@@ -3,8 +3,10 @@ package follower
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +37,11 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string,
 	if of, err := r.reach(ctx, leader); err == nil {
 		defer of.Close()
 		p.leader = of
+	}
+	if err := p.goOn(ctx); err != nil {
+		return "", err
+	}
+	if p.leader != nil {
 		p.nearly(ctx)
 	}
 	if err := p.receiving(ctx); err != nil {
@@ -98,7 +105,11 @@ func (p pair) receiving(ctx context.Context) error {
 	}
 	lacks, err := p.lacks(ctx)
 	if err == nil && lacks != "" {
-		err = refuse("the follower lacks what its leader has (%s), and does not ask for it: %s there first; of a leader that does not answer it is promoted without", lacks, p.start)
+		mend := p.start + " there first; of a leader that does not answer it is promoted without"
+		if why := s["last_io_error"]; why != "" {
+			mend = "and cannot get it (" + why + "): drop it and clone again, or stop the leader, without which it is promoted as it is"
+		}
+		err = refuse("the follower lacks what its leader has (%s), and does not ask for it: %s", lacks, mend)
 	}
 	return err
 }
@@ -114,10 +125,14 @@ func (p pair) lacks(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	own, err := p.at(ctx, p.follower)
-	switch {
-	case err != nil || p.maria && ahead(own, now):
+	if err != nil {
 		return "", err
-	case p.maria:
+	}
+	if p.maria {
+		done, err := p.has(ctx, now)
+		if done || err != nil {
+			return "", err
+		}
 		return "past " + own + " to " + now, nil
 	}
 	var left string
@@ -127,25 +142,94 @@ func (p pair) lacks(ctx context.Context) (string, error) {
 	return gtids(left)
 }
 
-// applied waits until all that the follower has received of its leader is applied.
+// goOn has a follower apply what it has received, where it does not. MariaDB with GTIDs throws its relay log away when it is
+// started with both threads stopped, to fetch it anew (sql/sql_repl.cc, start_slave); of a leader that does not answer, what was
+// received and not applied is nowhere else, and only the user can apply it.
+func (p pair) goOn(ctx context.Context) error {
+	s, err := p.replication(ctx)
+	if err != nil || s == nil || s["sql_running"] != "No" {
+		return err
+	}
+	if p.maria && s["io_running"] == "No" {
+		if done, err := p.has(ctx, s["gtid_io_pos"]); err != nil || done || p.leader != nil { // which has it all: receiving says what to do
+			return err
+		}
+		return refuse("both threads of its replication have stopped, its leader does not answer, and what it has received is not all applied (to %s): %s would throw that away. "+
+			"Apply it by hand: mariadb-binlog --start-position=%s %s and later ones of its relay log | mariadb; then promote it", s["gtid_io_pos"], p.start, s["relay_log_pos"], s["relay_log_file"])
+	}
+	if err := p.follower.Exec(ctx, p.start+" SQL_THREAD"); err != nil {
+		return fmt.Errorf("cannot have the follower apply what it has received: %w", err)
+	}
+	return nil
+}
+
+// has tells whether a follower of MariaDB has all up to a position: what replication has applied, or, by the leader's own GTIDs,
+// somebody by hand. The follower's own writes, which may have the same numbers, do not count.
+func (p pair) has(ctx context.Context, position string) (bool, error) {
+	var replicated, logged string
+	if err := p.follower.Row(ctx, "SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_state", nil, &replicated, &logged); err != nil {
+		return false, err
+	}
+	return ahead(replicated, position) || includes(logged, position), nil
+}
+
+// includes tells whether a binary log's state, the last GTID of each domain and server, has all of a position.
+func includes(state, position string) bool {
+	last := map[string]uint64{}
+	each := func(list string, do func(of string, n uint64) bool) bool {
+		for one := range strings.SplitSeq(list, ",") {
+			one = strings.TrimSpace(one)
+			i := strings.LastIndex(one, "-")
+			if i < 0 {
+				continue
+			}
+			n, err := strconv.ParseUint(one[i+1:], 10, 64)
+			if err != nil || !do(one[:i], n) {
+				return false
+			}
+		}
+		return true
+	}
+	each(state, func(of string, n uint64) bool { last[of] = n; return true })
+	return each(position, func(of string, n uint64) bool { return last[of] >= n })
+}
+
+// applied waits until all that the follower has received of its leader is applied, and has it receive no more. Where that
+// fails it goes on receiving.
 func (p pair) applied(ctx context.Context) error {
 	s, err := p.replication(ctx)
 	if err != nil || s == nil { // it follows nobody: an earlier promotion got so far
 		return err
 	}
-	stop := p.stop + " IO_THREAD"
-	if err := p.follower.Exec(ctx, stop); err != nil {
+	if err := p.appliedOf(ctx, s); err != nil {
 		return err
 	}
-	if s, err = p.replication(ctx); err != nil {
+	if err := p.follower.Exec(ctx, p.stop+" IO_THREAD"); err != nil {
 		return err
 	}
+	if s, err = p.replication(ctx); err == nil {
+		err = p.appliedOf(ctx, s)
+	}
+	if err != nil && !p.maria { // whose relay log would be gone where both threads have stopped
+		err = errors.Join(err, p.follower.Exec(ctx, p.start+" IO_THREAD"))
+	}
+	return err
+}
+
+// appliedOf waits until what a follower had received, by what it said of its replication, is applied.
+func (p pair) appliedOf(ctx context.Context, s map[string]string) error {
 	received := s["retrieved_gtid_set"]
 	if p.maria {
 		received = s["gtid_io_pos"]
 	}
-	if received, err = gtids(received); err != nil || received == "" {
+	received, err := gtids(received)
+	if err != nil || received == "" {
 		return err
+	}
+	if p.maria { // also where it was applied by hand
+		if done, err := p.has(ctx, received); err != nil || done {
+			return err
+		}
 	}
 	for {
 		var left string
@@ -159,9 +243,18 @@ func (p pair) applied(ctx context.Context) error {
 			return err
 		}
 		if s["sql_running"] == "No" {
-			return fmt.Errorf("cannot apply what the follower has received, its replication is stopped: %s", cmp.Or(s["last_sql_error"], p.start+" there"))
+			return fmt.Errorf("cannot apply what the follower has received, its replication is stopped: %s; mend that there, then %s SQL_THREAD and promote it again%s",
+				cmp.Or(s["last_sql_error"], "somebody stopped it"), p.start, p.discards())
 		}
 	}
+}
+
+// discards warns of what loses a relay log.
+func (p pair) discards() string {
+	if p.maria {
+		return "; " + p.start + " with both threads stopped throws away what was received"
+	}
+	return ""
 }
 
 // writable takes out of the follower's my.cnf what keeps writes off.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +48,9 @@ func TestSubvolumeFollower(t *testing.T) {
 		} else if _, err := r.Promote(t.Context(), x.leader); err != nil {
 			t.Error(err)
 		}
+		if i == 0 {
+			x.subvolumeThere(r)
+		}
 		if err := r.Drop(t.Context(), x.leader, false); err != nil {
 			t.Error(err)
 		}
@@ -55,6 +59,22 @@ func TestSubvolumeFollower(t *testing.T) {
 			t.Errorf("subvolumes before: %q, and after: %q", before, after)
 		}
 	}
+}
+
+// subvolumeThere makes a subvolume in a follower's data: it is not dropped as long as that is there.
+func (x *scene) subvolumeThere(r *follower.Record) {
+	x.t.Helper()
+	inner := filepath.Join(r.Dir, "data", "inner")
+	btrfs := func(what string) {
+		if out, err := exec.Command("btrfs", "subvolume", what, inner).CombinedOutput(); err != nil {
+			x.t.Fatalf("%v: %s", err, out)
+		}
+	}
+	btrfs("create")
+	if err := r.Drop(x.t.Context(), x.leader, false); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "btrfs subvolume delete "+inner) || r.State == follower.Dropping {
+		x.t.Errorf("dropped with another subvolume in it: %v, %s", err, r.State)
+	}
+	btrfs("delete")
 }
 
 // newSubvolume starts a MariaDB whose data directory is a subvolume of a btrfs of its own of that size, and returns where that is mounted.

@@ -74,6 +74,26 @@ func TestNotOnImage(t *testing.T) {
 }
 
 // TestAhead: a position of MariaDB's is at another or past it in every domain of that, whichever server wrote the last.
+// TestIncludes: a server's own writes are not its leader's, whatever their numbers.
+func TestIncludes(t *testing.T) {
+	for _, c := range []struct {
+		state, position string
+		want            bool
+	}{
+		{"0-1-7", "0-1-7", true},
+		{"0-1-9,0-2-12", "0-1-7", true},
+		{"0-1-6,0-2-12", "0-1-7", false},
+		{"0-2-12", "0-1-7", false},
+		{"0-1-7", "0-1-7, 1-1-3", false},
+		{"", "0-1-1", false},
+		{"0-1-1", "", true},
+	} {
+		if got := includes(c.state, c.position); got != c.want {
+			t.Errorf("%q includes %q: %v", c.state, c.position, got)
+		}
+	}
+}
+
 func TestAhead(t *testing.T) {
 	for _, c := range []struct {
 		position, other string
