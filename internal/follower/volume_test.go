@@ -73,7 +73,6 @@ func TestNotOnImage(t *testing.T) {
 	}
 }
 
-// TestAhead: a position of MariaDB's is at another or past it in every domain of that, whichever server wrote the last.
 // TestIncludes: a server's own writes are not its leader's, whatever their numbers.
 func TestIncludes(t *testing.T) {
 	for _, c := range []struct {
@@ -94,6 +93,7 @@ func TestIncludes(t *testing.T) {
 	}
 }
 
+// TestAhead: a position of MariaDB's is at another or past it in every domain of that, whichever server wrote the last.
 func TestAhead(t *testing.T) {
 	for _, c := range []struct {
 		position, other string
