@@ -62,8 +62,8 @@ func (o *operations) Set(text string) error {
 
 // wish reads what is asked of the volumes.
 func (f volumesFlags) wish() (w price.Wish, err error) {
-	if !(f.iops >= 1) || f.iops > math.MaxUint32 || f.iops != math.Trunc(f.iops) {
-		return w, usage("--iops %v: give whole operations per second, 1 to %d", f.iops, int64(math.MaxUint32))
+	if !(f.iops >= 1) || f.iops > mostNumber || f.iops != math.Trunc(f.iops) {
+		return w, usage("--iops %v: give whole operations per second, 1 to %.0f", f.iops, float64(mostNumber))
 	}
 	w.IOPS = f.iops
 	if f.size == "" {

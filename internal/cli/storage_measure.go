@@ -101,6 +101,9 @@ func (f *storageMeasureFlags) settleLayouts(given func(name string) bool) error 
 			return usage("--%s: not with layouts; give %s in its place", name, instead)
 		}
 	}
+	if given("disks") && len(f.disks) == 0 {
+		return usage("--disks names no disk: give their paths, or leave it out to measure on files")
+	}
 	f.capped = given("volume") || len(f.disks) == 0
 	for _, name := range []string{"fs", "mount", "scheduler", "read-ahead"} {
 		if given(name) {

@@ -51,6 +51,7 @@ func TestStorageMeasureFlags(t *testing.T) {
 		"--threads 0":                                {"--threads", "0"},
 		"--no-volume: not with layouts":              {"--no-volume"},
 		"takes no arguments":                         {"stripe4"},
+		"--disks names no disk":                      {"--disks", ""},
 		"relatime, strictatime, lazytime or discard": {"--mount", "barrier=0"},
 		"give --ceph-conf FILE and --pool NAME":      {"--layout", "one,ceph-rbd", "--pool", "mysql"},
 		"are for --layout ceph-rbd":                  {"--pool", "mysql"},

@@ -9,11 +9,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"david/internal/loopdev"
+	"david/internal/process"
 )
 
 // lookAtDevice proves of a device or a file what this machine can: that nobody here has it. What others do,
@@ -39,7 +41,7 @@ func (p *Plan) lookAtDevice() error {
 // free refuses a device that somebody on this machine has: mounted, in a RAID, behind a loop device, locked,
 // or open in a process.
 func (p *Plan) free(info fs.FileInfo, block bool) error {
-	loops, err := loopsOf(p.q.Device)
+	loops, err := loopdev.Of(p.q.Device)
 	if err != nil {
 		return err
 	}
@@ -64,10 +66,7 @@ func (p *Plan) free(info fs.FileInfo, block bool) error {
 	if err := lockFile(f, p.q.Device+" is locked by a process"); err != nil {
 		return err
 	}
-	if holders := openIn(info); len(holders) > 0 {
-		return refuse("%s is open in %s: end it first", p.q.Device, strings.Join(holders, ", "))
-	}
-	return nil
+	return p.openInNone(info)
 }
 
 // lockFile locks a file in both ways that there are, until it is closed.
@@ -82,40 +81,22 @@ func lockFile(f *os.File, busy string) error {
 	return err
 }
 
-// openIn names the processes, but david's own, that have a file or a device open.
-func openIn(info fs.FileInfo) (list []string) {
-	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	want := info.Sys().(*syscall.Stat_t)
-	for _, l := range links {
-		var got unix.Stat_t
-		if unix.Stat(l, &got) != nil || info.Mode()&fs.ModeDevice == 0 && (got.Dev != want.Dev || got.Ino != want.Ino) ||
-			info.Mode()&fs.ModeDevice != 0 && (got.Mode&unix.S_IFMT != unix.S_IFBLK || got.Rdev != want.Rdev) {
-			continue
-		}
-		pid := strings.Split(l, "/")[2]
-		name, _ := os.ReadFile(filepath.Join("/proc", pid, "comm")) // it may have ended
-		if who := fmt.Sprintf("%s (process %s)", strings.TrimSpace(string(name)), pid); pid != strconv.Itoa(os.Getpid()) && !slices.Contains(list, who) {
-			list = append(list, who)
-		}
+// openInNone refuses a device that another process has open.
+func (p *Plan) openInNone(info fs.FileInfo) error {
+	openers, err := process.Openers(info)
+	if err != nil {
+		return err
 	}
-	return list
-}
-
-// loopsOf lists the loop devices of a file, without touching it.
-func loopsOf(file string) (list []string, err error) {
-	backing, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
-	for _, b := range backing {
-		text, err := os.ReadFile(b)
-		if err == nil && strings.TrimSuffix(strings.TrimSpace(string(text)), " (deleted)") == file {
-			list = append(list, "/dev/"+strings.Split(b, "/")[3])
-		}
+	openers = slices.DeleteFunc(openers, func(o process.Opener) bool { return o.Own })
+	if len(openers) > 0 {
+		return refuse("%s is open in %s: end it first", p.q.Device, process.Names(openers))
 	}
-	return list, err
+	return nil
 }
 
 // sameVolume tells whether a mounted device is the volume, or a loop device of it.
 func sameVolume(mounted, source string) (bool, error) {
-	loops, err := loopsOf(source)
+	loops, err := loopdev.Of(source)
 	if err != nil || slices.Contains(loops, mounted) {
 		return err == nil, err
 	}

@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,6 +64,29 @@ func TestDeviceByAnotherName(t *testing.T) {
 	}
 	refusedBy(t, wish(t, link), "is the file of /dev/loop")
 	refusedBy(t, wish(t, hard), "has 2 names")
+}
+
+// TestDeviceHeld: one that a process has open is refused, were it to read only, with who has it.
+func TestDeviceHeld(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("takes a device over, which needs root")
+	}
+	volume := filepath.Join(t.TempDir(), "volume")
+	if err := errors.Join(os.WriteFile(volume, nil, 0o600), os.Truncate(volume, 16<<20)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(volume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "60")
+	cmd.ExtraFiles = []*os.File{f}
+	if err := errors.Join(cmd.Start(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	refusedBy(t, wish(t, volume), fmt.Sprintf("is open in sleep (process %d): end it first", cmd.Process.Pid))
+	cmd.Process.Kill()
+	cmd.Wait() // it was killed
 }
 
 // TestDeviceMounted: one that is mounted where it is to be is gone on with, by whichever name of the folder, and

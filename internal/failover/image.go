@@ -15,6 +15,7 @@ import (
 
 	"david/internal/ceph"
 	"david/internal/home"
+	"david/internal/loopdev"
 	"david/internal/process"
 	"david/internal/unmount"
 )
@@ -135,7 +136,7 @@ func here(address string) bool {
 
 // leftover finds an rbd-fuse of an earlier run that did not come to its mount, and plans to end it first.
 func (p *Plan) leftover() (own attached, err error) {
-	if loops, err := loopsOf(p.source()); err != nil || len(loops) > 0 {
+	if loops, err := loopdev.Of(p.source()); err != nil || len(loops) > 0 {
 		return own, errors.Join(err, refuse("the image is attached to this machine already, as %s: unmount what is on it", strings.Join(loops, ", ")))
 	}
 	if own, err = p.recorded(); err != nil {

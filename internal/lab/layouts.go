@@ -75,7 +75,11 @@ func (o opened) build(ctx context.Context, r *Request, arms []result.Arm) (built
 			continue
 		}
 		o.say("building %s: %s", built[i].Name, built[i].Layout.Text())
-		l, err := o.workspace.Build(ctx, *built[i].Layout)
+		var l result.Layout
+		err := o.patiently(slow, "still building "+built[i].Name+slowNote, func() (err error) {
+			l, err = o.workspace.Build(ctx, *built[i].Layout)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -88,6 +92,25 @@ func (o opened) build(ctx context.Context, r *Request, arms []result.Arm) (built
 		r.note(zfsNote)
 	}
 	return built, nil
+}
+
+// slow is when it is said that a layout takes long to build, and slowNote why it may.
+const (
+	slow     = 10 * time.Second
+	slowNote = ": its tools may wait for a device or a mount of this machine that does not answer, as that of a dead rbd-fuse"
+)
+
+// patiently does something, and says a text once where that takes long. What is done says nothing itself.
+func (l Lab) patiently(long time.Duration, text string, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(long):
+	}
+	l.text(text)
+	return <-done
 }
 
 // apartNote says what caps on volumes are not.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -116,6 +117,36 @@ func restore(device string) error {
 		err = os.WriteFile(attribute(device, most), []byte("1280"), 0) // which is this (BLK_DEF_MAX_SECTORS)
 	}
 	return err
+}
+
+// Of lists the loop devices of a file or a device, by its path without links. It touches none of them.
+func Of(file string) ([]string, error) {
+	return having(func(backing string) bool { return strings.TrimSuffix(backing, " (deleted)") == file })
+}
+
+// Beside lists the other loop devices of the file that a loop device has; none where the device is not one.
+func Beside(device string) ([]string, error) {
+	own, err := read(device, "loop/backing_file")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := having(func(backing string) bool { return backing == own })
+	return slices.DeleteFunc(list, func(d string) bool { return d == device }), err
+}
+
+// having lists the loop devices whose file is one of those that are looked for.
+func having(match func(backing string) bool) (list []string, err error) {
+	devices, err := filepath.Glob("/sys/block/loop*")
+	for _, d := range devices {
+		backing, err := read(d, "loop/backing_file")
+		if err == nil && match(backing) { // others are free
+			list = append(list, "/dev/"+filepath.Base(d))
+		}
+	}
+	return list, err
 }
 
 // most is the attribute of a device that limits a write, in KiB.

@@ -26,7 +26,7 @@ type Price struct {
 
 // The units of quantities, in bytes, bytes/s and bits/s.
 func sizeUnits() map[string]float64 {
-	return map[string]float64{"MB": 1e6, "MiB": 1 << 20, "GB": 1e9, "GiB": 1 << 30, "TB": 1e12, "TiB": 1 << 40}
+	return map[string]float64{"MB": 1e6, "MiB": 1 << 20, "GB": 1e9, "GiB": 1 << 30, "TB": 1e12, "TiB": 1 << 40, "PB": 1e15, "PiB": 1 << 50}
 }
 
 func bandwidthUnits() map[string]float64 {

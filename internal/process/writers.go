@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 )
 
 // Writer is a process that may write to a folder.
@@ -60,8 +58,6 @@ func own(p procfs.Proc) bool {
 
 func file(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
-var flagsLine = regexp.MustCompile(`(?m)^flags:\s*([0-7]+)`)
-
 // WritesTo tells whether a process has a file below a folder open for writing. One that ended, or that david
 // may not look at, has none. It asks the file system nothing, which may be one that does not answer.
 func WritesTo(pid int, folder string) bool {
@@ -74,12 +70,6 @@ func WritesTo(pid int, folder string) bool {
 		if err != nil || !strings.HasPrefix(to, strings.TrimSuffix(folder, "/")+"/") {
 			return false
 		}
-		info, err := os.ReadFile(file(pid, "fdinfo/"+fd.Name()))
-		found := flagsLine.FindSubmatch(info)
-		if err != nil || found == nil {
-			return false
-		}
-		flags, err := strconv.ParseInt(string(found[1]), 8, 64)
-		return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
+		return writable(pid, fd.Name())
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -20,6 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"david/internal/home"
+	"david/internal/loopdev"
+	"david/internal/process"
 	"david/internal/result"
 )
 
@@ -56,7 +59,48 @@ func realDisk(path string) (string, error) {
 	if text(sys, "ro") != "0" {
 		return "", fmt.Errorf("%s: %w: it is read-only", path, ErrDisk)
 	}
-	return real, nil
+	return real, unheld(path, real)
+}
+
+// unheld refuses a disk that somebody has without telling the kernel that it is theirs alone: by a loop device of it,
+// by another loop device of its own file, or as a process that may write to it.
+func unheld(path, real string) error {
+	above, err := loopdev.Of(real)
+	if err != nil {
+		return fmt.Errorf("%s: cannot see whether it lies behind a loop device: %w", path, err)
+	}
+	if len(above) > 0 {
+		return fmt.Errorf("%s: %w: it is the file of %s: detach it there (losetup -d %[4]s)", path, ErrDisk, strings.Join(above, ", "), strings.Join(above, " "))
+	}
+	beside, err := loopdev.Beside(real)
+	if err != nil {
+		return fmt.Errorf("%s: cannot see whose file it is, too: %w", path, err)
+	}
+	if len(beside) > 0 {
+		return fmt.Errorf("%s: %w: its file is also that of %s: detach one of them (losetup -d %[4]s)", path, ErrDisk, strings.Join(beside, ", "), strings.Join(beside, " "))
+	}
+	return unwritten(path, real)
+}
+
+// unwritten refuses a disk that a process has open for writing. david has none of them open yet: what it has it was
+// started with, and so has whoever started it.
+func unwritten(path, real string) error {
+	info, err := os.Stat(real)
+	if err != nil {
+		return fmt.Errorf("%s: %w: %w", path, ErrDisk, err)
+	}
+	openers, err := process.Openers(info)
+	if err != nil {
+		return fmt.Errorf("%s: cannot see who has it open: %w", path, err)
+	}
+	writers := slices.DeleteFunc(openers, func(o process.Opener) bool { return !o.Writes })
+	switch {
+	case len(writers) == 0:
+		return nil
+	case !slices.ContainsFunc(writers, func(o process.Opener) bool { return !o.Own }):
+		return fmt.Errorf("%s: %w: david itself was started with it open for writing: close it in the shell or script that starts david", path, ErrDisk)
+	}
+	return fmt.Errorf("%s: %w: it is open for writing in %s: close it there, or end that", path, ErrDisk, process.Names(slices.DeleteFunc(writers, func(o process.Opener) bool { return o.Own })))
 }
 
 func text(dir, file string) string {

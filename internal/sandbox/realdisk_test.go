@@ -20,16 +20,8 @@ func emptyDisk(t *testing.T, name string, bytes int64) string {
 	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, bytes)); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
-	dev := strings.TrimSpace(string(out))
-	if err != nil {
-		t.Fatalf("losetup: %v: %s", err, dev)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command("losetup", "--detach", dev).CombinedOutput(); err != nil {
-			t.Errorf("losetup --detach %s: %v: %s", dev, err, out)
-		}
-	})
+	dev, letGo := again(t, file)
+	t.Cleanup(letGo)
 	return dev
 }
 
@@ -83,6 +75,78 @@ func TestCheckDisks(t *testing.T) {
 		if !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v, want %s", err, text)
 		}
+	}
+}
+
+// again attaches a file, or a device, to one more loop device, until it is let go.
+func again(t *testing.T, file string) (device string, letGo func()) {
+	t.Helper()
+	out, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
+	device = strings.TrimSpace(string(out))
+	if err != nil {
+		t.Fatalf("losetup: %v: %s", err, device)
+	}
+	return device, func() {
+		if out, err := exec.Command("losetup", "--detach", device).CombinedOutput(); err != nil {
+			t.Errorf("losetup --detach %s: %v: %s", device, err, out)
+		}
+	}
+}
+
+// heldBy has a process of another program hold a disk open.
+func heldBy(t *testing.T, dev string, how int) (pid int, letGo func()) {
+	t.Helper()
+	f, err := os.OpenFile(dev, how, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "60")
+	cmd.ExtraFiles = []*os.File{f}
+	if err := errors.Join(cmd.Start(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid, func() {
+		cmd.Process.Kill()
+		cmd.Wait() // it was killed
+	}
+}
+
+// TestDisksOfOthers refuses a disk that somebody has who does not tell the kernel so, and names who; whoever only
+// reads from it, as udev does, is let.
+func TestDisksOfOthers(t *testing.T) {
+	needRoot(t)
+	dev := emptyDisk(t, "a", 64<<20)
+	check := func(paths ...string) error { return CheckDisks(t.Context(), paths, 1, func(string, int64) {}) }
+	refused := func(err error, want string) {
+		t.Helper()
+		if !errors.Is(err, ErrDisk) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	above, letGo := again(t, dev)
+	refused(check(dev), "it is the file of "+above)
+	refused(check(above, dev), "it is the file of "+above)
+	letGo()
+
+	beside, letGo := again(t, text("/sys/block/"+filepath.Base(dev), "loop/backing_file"))
+	refused(check(dev), "its file is also that of "+beside)
+	refused(check(dev, beside), "its file is also that of "+beside)
+	letGo()
+
+	pid, letGo := heldBy(t, dev, os.O_RDWR)
+	refused(check(dev), fmt.Sprintf("it is open for writing in sleep (process %d)", pid))
+	letGo()
+	own, err := os.OpenFile(dev, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(check(dev), "david itself was started with it open for writing")
+	own.Close()
+
+	_, letGo = heldBy(t, dev, os.O_RDONLY)
+	defer letGo()
+	if err := check(dev); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,95 @@
+package process
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// Opener is a process that has a file or a device open.
+type Opener struct {
+	PID    int
+	Name   string // the kernel's short one (proc(5), comm)
+	Writes bool   // may write to it
+	Own    bool   // it is david, or one that david starts and that is not another program yet
+}
+
+func (o Opener) String() string { return fmt.Sprintf("%s (process %d)", o.Name, o.PID) }
+
+// Names are those of processes, with commas between them.
+func Names(list []Opener) string {
+	var names []string
+	for _, o := range list {
+		names = append(names, o.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// Openers lists the processes that have a file open, or a device by whichever name. Those of other users only root sees.
+func Openers(of fs.FileInfo) (list []Opener, err error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	for _, p := range all {
+		open, writes := has(p.PID, of)
+		if !open {
+			continue
+		}
+		name, err := p.Comm()
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		list = append(list, Opener{PID: p.PID, Name: name, Writes: writes, Own: own(p)})
+	}
+	return list, nil
+}
+
+// has tells whether a process has a file or device open, and whether it may write to it. One that ended, or that
+// david may not look at, has not.
+func has(pid int, of fs.FileInfo) (open, writes bool) {
+	fds, err := os.ReadDir(file(pid, "fd"))
+	if err != nil {
+		return false, false
+	}
+	for _, fd := range fds {
+		if leadsTo(file(pid, "fd/"+fd.Name()), of) {
+			open, writes = true, writes || writable(pid, fd.Name())
+		}
+	}
+	return open, writes
+}
+
+// leadsTo tells whether a link of a process leads to a file or device. It asks no file system, which may be one that
+// does not answer, but what the kernel knows of it.
+func leadsTo(link string, of fs.FileInfo) bool {
+	var got unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_INO, &got) != nil {
+		return false
+	}
+	want := of.Sys().(*syscall.Stat_t)
+	if of.Mode()&fs.ModeDevice != 0 {
+		return uint32(got.Mode)&unix.S_IFMT == want.Mode&unix.S_IFMT && unix.Mkdev(got.Rdev_major, got.Rdev_minor) == want.Rdev
+	}
+	return unix.Mkdev(got.Dev_major, got.Dev_minor) == want.Dev && got.Ino == want.Ino
+}
+
+var flagsLine = regexp.MustCompile(`(?m)^flags:\s*([0-7]+)`)
+
+// writable tells whether a process has opened a file for writing.
+func writable(pid int, fd string) bool {
+	info, err := os.ReadFile(file(pid, "fdinfo/"+fd))
+	found := flagsLine.FindSubmatch(info)
+	if err != nil || found == nil {
+		return false
+	}
+	flags, err := strconv.ParseInt(string(found[1]), 8, 64)
+	return err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY
+}
