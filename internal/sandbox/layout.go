@@ -315,13 +315,19 @@ func lacksMkfs(filesystem string) error {
 	return nil
 }
 
+// maps tells whether the kernel's device mapper is there. LVM makes /dev/mapper/control also where it is not.
+func maps() bool {
+	devices, err := os.ReadFile("/proc/misc")
+	return err == nil && strings.Contains(string(devices), "device-mapper")
+}
+
 // lacksTool says why nothing can be put together by a tool here.
 func lacksTool(l result.Layout) error {
 	tool, real := l.Tool, len(l.Disks) > 0
 	switch {
 	case tool == "md" && !isThere("/proc/mdstat") && !kernelHas("", "raid0"):
 		return errors.New("the kernel has no md")
-	case tool == "lvm" && !isThere("/dev/mapper/control") && !kernelHas("", "dm-mod"):
+	case tool == "lvm" && !maps() && !kernelHas("", "dm-mod"):
 		return errors.New("the kernel has no device mapper, which LVM needs")
 	case tool == "md" && !installed("mdadm"):
 		return errors.New("mdadm is missing: apt-get install mdadm")
