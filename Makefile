@@ -116,9 +116,9 @@ packages: # the tests of the packages that mount nothing
 crds: # the tests of the definitions of operators
 	$(call gotest,crds,-C test/crds) -count=1 ./...
 
-calm: # the tests that want half of the machine, two packages at a time; the first two want all of it
+calm: # the tests that want half of the machine, two packages at a time; those of the first two want all of it, one by one
 	@sync # what the tests before have written: it would be written beside these
-	$(call gotest,calm) -count=1 -timeout 30m -p 1 -parallel 4 -run '$(CALM)' ./internal/experiment ./internal/netpath
+	$(call gotest,calm) -count=1 -timeout 30m -p 1 -parallel 1 -run '$(CALM)' ./internal/experiment ./internal/netpath
 	$(call gotest,calm-pairs) -count=1 -timeout 30m -p 2 -parallel 4 -run '$(CALM)' ./internal/live ./internal/cli ./internal/workload ./internal/sandbox
 
 mounting: # the tests of the packages that mount filesystems, but for those of calm

@@ -229,7 +229,7 @@ func TestGateSteadyState(t *testing.T) {
 	}
 	d.engine.Store, d.load.Seconds = store, 12
 	d.measuring(func() {
-		time.Sleep(6500 * time.Millisecond)
+		time.Sleep(7200 * time.Millisecond)
 		d.sql("FLUSH TABLES WITH READ LOCK", "DO SLEEP(5)", "UNLOCK TABLES")
 	})
 	d.fails(result.GateSteady)
