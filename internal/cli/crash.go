@@ -68,7 +68,8 @@ func (a *app) crashCommand() *cobra.Command {
 	fs.StringArrayVar(&f.sets, "set", nil, "VAR=VALUE for the sandbox, after --cnf; repeatable")
 	fs.IntVar(&f.kills, "kills", 50, "how often the server is killed")
 	fs.IntVar(&f.threads, "threads", 8, "connections that write")
-	fs.DurationVar(&f.recovery, "recovery", time.Minute, "how long a recovery may take, from the start of the server until it answers; a slower one is waited for twice as long, 2m at least, and told in figures")
+	fs.DurationVar(&f.recovery, "recovery", time.Minute,
+		"how long a recovery may take until the server answers; a late one is told, and given up after twice that time, 2m at least")
 	fs.StringArrayVar(&f.unlock, "unlock", nil, "NAME of a variable of the durability lock that may be unsafe in this run; what can be lost is printed; repeatable")
 	fs.Uint64Var(&f.seed, "seed", 0, "of the moments of the kills and of what is written (0: drawn, and recorded)")
 	fs.BoolVar(&f.noVolume, "no-volume", false, "keep the data on the filesystem of david's folder, without a loop device, also where copies are slow")

@@ -133,8 +133,11 @@ func (a *app) storageMove(ctx context.Context, f moveFlags) error {
 			return usage("--rate %s: give 1M a second at least, as 100M", f.rate)
 		}
 	}
-	q := move.Request{Home: a.home, Datadir: f.datadir, To: f.to, Reuse: f.reuse, AsItWas: f.asItWas, Anyway: f.anyway, Rate: pace, Addr: addr, Stop: strings.Fields(f.stop), Start: strings.Fields(f.start),
-		MostStop: f.mostStop, StopWithin: f.stopWithin, StartWithin: f.startWithin, ProofWithin: f.proving, Guard: []string{guardChild}, Say: a.step}
+	q := move.Request{Home: a.home, Addr: addr, Datadir: f.datadir, To: f.to, Reuse: f.reuse, Rate: pace,
+		AsItWas: f.asItWas, Anyway: f.anyway, ProofWithin: f.proving,
+		Stop: strings.Fields(f.stop), Start: strings.Fields(f.start),
+		StopWithin: f.stopWithin, StartWithin: f.startWithin, MostStop: f.mostStop,
+		Guard: []string{guardChild}, Say: a.step}
 	if f.apply {
 		release, err := a.sharing.Lock(a.home, "david storage move", a.env(experiment.BesideVariable))
 		if err != nil {
@@ -284,7 +287,8 @@ func (a *app) printMove(d moveDocument, f moveFlags) error {
 		}
 		fmt.Fprintf(a.out, "%s would be removed, for good%s\nnothing was changed: --apply does it\n", d.Idle, alone)
 	case f.asItWas:
-		fmt.Fprintf(a.out, "the server would go back to the old place as it was at the stop; what was written since stays in %s alone\n", d.New)
+		fmt.Fprintln(a.out, "the server would go back to the old place as it was when it was stopped for the move")
+		fmt.Fprintf(a.out, "what was written since then would be in %s alone\n", d.New)
 		printLog(a.out, d)
 		fmt.Fprintln(a.out, "nothing was changed: --apply does it")
 	default:
@@ -362,7 +366,8 @@ func printMoved(w io.Writer, d moveDocument) {
 // printLog tells that the binary log has more than the data.
 func printLog(w io.Writer, d moveDocument) {
 	if d.Log != "" {
-		fmt.Fprintf(w, "its binary log did not move (%s), and has what was written since: by GTID it counts as applied, here and for replicas, and is not; mysqlbinlog can apply it again\n", d.Log)
+		fmt.Fprintf(w, "its binary log lies elsewhere (%s) and still has what was written since the move\n", d.Log)
+		fmt.Fprintln(w, "its GTIDs count as applied, here and for replicas, though these data lack them; mysqlbinlog can apply them again")
 	}
 }
 

@@ -96,7 +96,7 @@ func (r *Record) plain() error {
 			return err
 		}
 		if err == nil && d.IsDir() && path != r.data() && isSubvolume(path) {
-			return refuse("cannot remove the follower %s: %s is a subvolume that somebody made: btrfs subvolume delete %s first", r.Name, path, path)
+			return refuse("cannot remove the follower %s: first remove what somebody made in it: btrfs subvolume delete %s", r.Name, path)
 		}
 		return nil
 	})

@@ -276,7 +276,8 @@ func (x *scene) worksThere(r *follower.Record) {
 	defer other.Wait()
 	defer other.Process.Kill()
 	err = r.Drop(x.t.Context(), x.leader, false)
-	if !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), fmt.Sprintf("sleep (process %d) works in %s", other.Process.Pid, r.Dir)) || r.State == follower.Dropping {
+	want := fmt.Sprintf("sleep (process %d) works in %s", other.Process.Pid, r.Dir)
+	if !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), want) || r.State == follower.Dropping {
 		x.t.Errorf("dropped beside another that works in it: %v, %s", err, r.State)
 	}
 }

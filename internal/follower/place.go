@@ -45,6 +45,9 @@ func survey(ctx context.Context, l Leader, q Request) (p Place, err error) {
 	if err := p.safe(); err != nil {
 		return p, err
 	}
+	if p.In, err = filepath.EvalSymlinks(p.In); err != nil { // by which the kernel names what is mounted, and open, there
+		return p, err
+	}
 	if err := p.count(); err != nil {
 		return p, err
 	}

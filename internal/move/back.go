@@ -16,6 +16,7 @@ import (
 
 	"david/internal/home"
 	"david/internal/mysqld"
+	"david/internal/process"
 )
 
 // Idle returns the place that is not in use.
@@ -318,7 +319,7 @@ func apart(live, idle string) error {
 func (j *journey) remove(folder string, phase Phase) error {
 	left, err := writers(folder)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("nothing was removed: %s is in use: %s", folder, names(left))
+		err = fmt.Errorf("nothing was removed: %s is in use: %s", folder, process.Names(left))
 	}
 	if err != nil && !os.IsNotExist(err) {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,7 +52,7 @@ func (d daemon) halt(folder string) error {
 				return fmt.Errorf("%w: %w", ErrStop, failed)
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w: %s", ErrStop, context.Cause(ctx), names(left))
+			return fmt.Errorf("%w: %w: %s", ErrStop, context.Cause(ctx), process.Names(left))
 		case <-time.After(20 * time.Millisecond):
 		}
 		if left = slices.DeleteFunc(left, func(p writer) bool { return !p.holds(folder) }); len(left) == 0 {
@@ -61,14 +60,6 @@ func (d daemon) halt(folder string) error {
 		}
 	}
 	return err
-}
-
-func names(list []writer) string {
-	var words []string
-	for _, p := range list {
-		words = append(words, p.String())
-	}
-	return strings.Join(words, ", ")
 }
 
 // raise starts the server and waits until it answers, from the folder that it is to use. No Ctrl-C keeps a

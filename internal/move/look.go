@@ -18,6 +18,7 @@ import (
 
 	"david/internal/host"
 	"david/internal/mysqld"
+	"david/internal/process"
 )
 
 // Plan says what a move would do, and what speaks against it.
@@ -236,7 +237,7 @@ func (p *Plan) occupied() error {
 		return nil
 	}
 	if len(list) > 0 {
-		p.Refused = append(p.Refused, fmt.Sprintf("%s is in use: %s", p.Route.New, names(list)))
+		p.Refused = append(p.Refused, fmt.Sprintf("%s is in use: %s", p.Route.New, process.Names(list)))
 	}
 	for _, e := range p.Elsewhere {
 		if within(e.Path, p.Route.New) {

@@ -17,7 +17,7 @@ import (
 
 // writer is a process that may write to a folder.
 type writer struct {
-	process.Writer
+	process.Holder
 	inner bool // the folder is its working directory, as it is a server's
 }
 

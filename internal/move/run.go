@@ -16,6 +16,7 @@ import (
 
 	"david/internal/host"
 	"david/internal/mysqld"
+	"david/internal/process"
 )
 
 // Outcome tells what a move, or a way back, did. Times are in seconds.
@@ -323,7 +324,7 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 	}
 	left, err := writers(j.from)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("somebody started meanwhile: %s", names(left))
+		err = fmt.Errorf("somebody started meanwhile: %s", process.Names(left))
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -365,7 +366,7 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 func (j *journey) starting() error {
 	left, err := writers(j.r.Route.folder(j.target, j.target))
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%s is at work there", names(left))
+		err = fmt.Errorf("%s is at work there", process.Names(left))
 	}
 	return err
 }
@@ -439,7 +440,7 @@ func (j *journey) arrived(ctx context.Context) (out Outcome, err error) {
 func (j *journey) deserted() error {
 	left, err := writers(j.r.Route.folder(1-j.target, j.target))
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("somebody works in the place that is no longer in use, end it: %s", names(left))
+		err = fmt.Errorf("somebody works in the place that is no longer in use, end it: %s", process.Names(left))
 	}
 	return err
 }

@@ -13,23 +13,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Opener is a process that has a file or a device open.
-type Opener struct {
-	PID    int
-	Name   string // the kernel's short one (proc(5), comm)
-	Writes bool   // may write to it
-	Own    bool   // it is david, or one that david starts and that is not another program yet
+// Holder is a process that has files open.
+type Holder struct {
+	ID
+	Name string // the kernel's short one (proc(5), comm)
 }
 
-func (o Opener) String() string { return fmt.Sprintf("%s (process %d)", o.Name, o.PID) }
+func (h Holder) String() string { return fmt.Sprintf("%s (process %d)", h.Name, h.PID) }
+
+// holder names a process; ok is false where it has ended meanwhile.
+func holder(p procfs.Proc) (h Holder, ok bool) {
+	var err, unnamed error
+	h.ID, err = Identify(p.PID)
+	h.Name, unnamed = p.Comm()
+	return h, err == nil && unnamed == nil
+}
 
 // Names are those of processes, with commas between them.
-func Names(list []Opener) string {
+func Names[H fmt.Stringer](list []H) string {
 	var names []string
-	for _, o := range list {
-		names = append(names, o.String())
+	for _, h := range list {
+		names = append(names, h.String())
 	}
 	return strings.Join(names, ", ")
+}
+
+// Opener is a process that has a file or a device open.
+type Opener struct {
+	Holder
+	Writes bool // may write to it
+	Own    bool // it is david, or one that david starts and that is not another program yet
 }
 
 // Openers lists the processes that have a file open, or a device by whichever name. Those of other users only root sees.
@@ -43,11 +56,9 @@ func Openers(of fs.FileInfo) (list []Opener, err error) {
 		if !open {
 			continue
 		}
-		name, err := p.Comm()
-		if err != nil {
-			continue // it ended meanwhile
+		if h, ok := holder(p); ok {
+			list = append(list, Opener{Holder: h, Writes: writes, Own: own(p)})
 		}
-		list = append(list, Opener{PID: p.PID, Name: name, Writes: writes, Own: own(p)})
 	}
 	return list, nil
 }

@@ -11,17 +11,9 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Writer is a process that may write to a folder.
-type Writer struct {
-	ID
-	Name string // the kernel's short one (proc(5), comm)
-}
-
-func (w Writer) String() string { return fmt.Sprintf("%s (process %d)", w.Name, w.PID) }
-
 // Writers lists the processes, but david's own, that have a file of a folder open for writing. The folder's path has no
 // symbolic link in it. Those of other users only root sees, and none sees a process to which the folder has another path.
-func Writers(folder string) (list []Writer, err error) {
+func Writers(folder string) (list []Holder, err error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("cannot list processes: %w", err)
@@ -30,14 +22,9 @@ func Writers(folder string) (list []Writer, err error) {
 		if own(p) || !WritesTo(p.PID, folder) {
 			continue
 		}
-		var one Writer
-		if one.ID, err = Identify(p.PID); err != nil {
-			continue // it ended meanwhile
+		if h, ok := holder(p); ok {
+			list = append(list, h)
 		}
-		if one.Name, err = p.Comm(); err != nil {
-			continue // it ended meanwhile
-		}
-		list = append(list, one)
 	}
 	return list, nil
 }
