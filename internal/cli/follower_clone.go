@@ -178,7 +178,11 @@ func (a *app) printClonePlan(p follower.Plan, f cloneFlags) {
 		how = "the leader goes on"
 	}
 	fmt.Fprintf(a.out, "data: %s; %s\n", p.Place, how)
-	fmt.Fprintf(a.out, "follower: %s in %s, port %d, server_id %d, buffer pool %s, read-only, events off\n", r.Name, r.Dir, r.Port, r.ID, host.Size(p.Pool))
+	port := fmt.Sprintf("port %d", r.Port)
+	if f.port == 0 {
+		port = fmt.Sprintf("a free port, as %d", r.Port)
+	}
+	fmt.Fprintf(a.out, "follower: %s in %s, %s, server_id %d, buffer pool %s, read-only, events off\n", r.Name, r.Dir, port, r.ID, host.Size(p.Pool))
 	if r.Volume != nil {
 		fmt.Fprintf(a.out, "the cluster gets: %s\n", r.Volume)
 	}
