@@ -50,9 +50,10 @@ func Return(ctx context.Context, q Request, r *Record) (out Outcome, err error) 
 	switch {
 	case r.Phase == Back:
 		return out, fmt.Errorf("%w: the server is back in %s already; --forget removes %s", ErrInput, r.Route.Link, r.Route.New)
-	case in == newSide && (q.AsItWas || r.Phase == Retreating):
+	case in == newSide && q.AsItWas:
 		return j.retreat(ctx)
 	case in == newSide:
+		r.Left = false // by an --as-it-was that was meant, and did not get as far as the switch
 		return j.bring(ctx)
 	case r.Phase == Leaving || r.Phase == Returning || r.Phase == Retreating:
 		return j.arrived(ctx)
@@ -231,12 +232,15 @@ func (j *journey) standing(ctx context.Context) error {
 		return nil
 	}
 	defer conn.Close()
-	v, err := conn.Variables(ctx)
+	v, err := variables(ctx, conn)
 	if err != nil {
 		return nil
 	}
 	if !leadsBy(filepath.Clean(v["datadir"]), j.r.Route.Link) {
 		return fmt.Errorf("%w: the server runs with datadir=%s, which is not %s: it would stay there", ErrInput, v["datadir"], j.r.Route.Link)
+	}
+	if err := apartFrom(j.to, v, j.r.Route.Link); err != nil {
+		return err
 	}
 	server, ok, err := serverOf(j.from)
 	if err != nil || !ok {
@@ -282,7 +286,35 @@ func Forget(ctx context.Context, q Request, r *Record) (removed string, err erro
 	if err := apart(r.Route.folder(in, in), idle); err != nil {
 		return "", err
 	}
+	conn, err := mysqld.Open(ctx, q.Addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	v, err := variables(ctx, conn)
+	if err == nil {
+		err = apartFrom(idle, v, r.Route.Link)
+	}
+	if err != nil {
+		return "", err
+	}
 	return idle, j.remove(idle, phase)
+}
+
+// apartFrom makes sure that the server uses nothing in the place that it has left, as a keyring: to remove that, or to copy over
+// it, would be its end.
+func apartFrom(idle string, v map[string]string, link string) error {
+	real, err := filepath.EvalSymlinks(idle)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if list := strays(v, real, link); len(list) > 0 {
+		return fmt.Errorf("%w: the server uses something in %s, by that place's own name: %s: give it as a path in %s, restart the server, and see that it has what it needs there", ErrInput, idle, strings.Join(list, ", "), link)
+	}
+	return nil
 }
 
 // apart makes sure that no link in the data leads to the place that is to be removed.
@@ -320,6 +352,12 @@ func (j *journey) remove(folder string, phase Phase) error {
 	left, err := writers(folder)
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("nothing was removed: %s is in use: %s", folder, process.Names(left))
+	}
+	if err == nil {
+		var below []string
+		if below, err = mounted(folder); len(below) > 0 {
+			err = fmt.Errorf("%w: something is mounted in %s, on %s: umount it", ErrInput, folder, strings.Join(below, ", "))
+		}
 	}
 	if err != nil && !os.IsNotExist(err) {
 		return err

@@ -20,7 +20,7 @@ func dataVariables() []string {
 // gone on.
 func beside(all []Elsewhere) []Elsewhere {
 	return slices.DeleteFunc(slices.Clone(all), func(e Elsewhere) bool {
-		return slices.Contains(pathVariables(), e.Name) && !slices.Contains(dataVariables(), e.Name)
+		return e.Name == "innodb_temp_data_file_path" || slices.Contains(pathVariables(), e.Name) && !slices.Contains(dataVariables(), e.Name)
 	})
 }
 
@@ -34,7 +34,8 @@ func logged(all []Elsewhere) string {
 	return ""
 }
 
-// dataFile is how files that hold data or a log of their changes are called; what else lies in such a folder is no concern.
+// dataFile is how files that hold data or a log of their changes are called; what else lies in such a folder is no concern. What
+// is named itself, by a link or a variable, counts however it is called.
 var dataFile = regexp.MustCompile(`(?i)^(ib_logfile|#?ib_redo|ibdata|undo|aria_log)|\.(ibd|ibu|dblwr|frm|myd|myi|mad|mai|mrg|csv|arz|sst)$`)
 
 // besides lists the data files that lie elsewhere, with their modes, owners, sizes and times, a line each. What cannot be seen
@@ -46,7 +47,7 @@ func besides(all []Elsewhere) string {
 		real, err := filepath.EvalSymlinks(e.Path)
 		if err == nil {
 			err = filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
-				if err == nil && (!d.Type().IsRegular() || !dataFile.MatchString(d.Name())) {
+				if err == nil && (!d.Type().IsRegular() || path != real && !dataFile.MatchString(d.Name())) {
 					return nil
 				}
 				var info fs.FileInfo

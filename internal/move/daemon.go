@@ -32,6 +32,10 @@ type daemon struct {
 	startWithin time.Duration
 }
 
+// outlived is how long a stop command may go on where nobody has the folder any more: mysqladmin shutdown waits for the end of a
+// pid file, which stays where the server dies while it is stopped.
+const outlived = 10 * time.Second
+
 // halt stops the server and waits until nobody writes to its folder any more. No Ctrl-C ends the wait: who has a
 // server stopped has to start it again.
 func (d daemon) halt(folder string) error {
@@ -41,10 +45,11 @@ func (d daemon) halt(folder string) error {
 	if err != nil {
 		return err
 	}
-	done, err := d.run(d.stop)
+	command, done, err := d.run(d.stop)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStop, err)
 	}
+	had := time.Now() // when somebody had the folder last
 	for err == nil && (len(left) > 0 || done != nil) {
 		select {
 		case failed := <-done:
@@ -52,11 +57,20 @@ func (d daemon) halt(folder string) error {
 				return fmt.Errorf("%w: %w", ErrStop, failed)
 			}
 		case <-ctx.Done():
+			if len(left) == 0 {
+				return command.Kill()
+			}
 			return fmt.Errorf("%w: %w: %s", ErrStop, context.Cause(ctx), process.Names(left))
 		case <-time.After(20 * time.Millisecond):
 		}
 		if left = slices.DeleteFunc(left, func(p writer) bool { return !p.holds(folder) }); len(left) == 0 {
 			left, err = writers(folder)
+		}
+		switch {
+		case len(left) > 0:
+			had = time.Now()
+		case done != nil && time.Since(had) > outlived:
+			return command.Kill()
 		}
 	}
 	return err
@@ -67,7 +81,7 @@ func (d daemon) halt(folder string) error {
 func (d daemon) raise(folder string) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), d.startWithin, fmt.Errorf("no answer within %s", d.startWithin))
 	defer cancel()
-	done, err := d.run(d.start)
+	_, done, err := d.run(d.start)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStart, err)
 	}
@@ -112,14 +126,13 @@ func (d daemon) answers(ctx context.Context, folder string) error {
 
 // run runs a command, apart from david's terminal and signals, and lets it go on where david ends: a start
 // command may be the server itself.
-func (d daemon) run(argv []string) (done <-chan error, err error) {
+func (d daemon) run(argv []string) (command process.ID, done <-chan error, err error) {
 	log, err := home.Open(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, err
+		return command, nil, err
 	}
 	defer log.Close()
-	_, done, err = process.Detached(argv, log)
-	return done, err
+	return process.Detached(argv, log)
 }
 
 // claim holds the lock that InnoDB takes of its first file, so that no server starts on a folder while its last

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"david/internal/mycnf"
 	"david/internal/mysqld"
 )
@@ -131,11 +133,12 @@ func broken(t *testing.T, q Request, l *ledger) {
 		t.Errorf("side %d, %v, phase %s", in, err, r.Phase)
 	}
 	sums(t, r, r.Route.Old)
+	r.Phase, r.Left = Retreating, true // as of an --as-it-was whose switch failed: it is not what is asked for now
 	if _, err := Return(t.Context(), q, r); err != nil {
 		t.Fatal(err)
 	}
-	if in, err := r.Route.at(); err != nil || in != oldSide || r.Phase != Back {
-		t.Errorf("side %d, %v, phase %s", in, err, r.Phase)
+	if in, err := r.Route.at(); err != nil || in != oldSide || r.Phase != Back || r.Left {
+		t.Errorf("side %d, %v, phase %s, left %v", in, err, r.Phase, r.Left)
 	}
 	l.check()
 	l.stop()
@@ -327,6 +330,8 @@ func TestRefused(t *testing.T) {
 		{"memory", q.Datadir, filepath.Join(shared, "data"), "is a tmpfs"},
 		{"another folder of data", full, full + "2", "the server's data lie in"},
 		{"no folder of data", "/nonexistent", full + "2", "name the data folder"},
+		{"no UTF-8", q.Datadir, full + "\xe9", "is no UTF-8"},
+		{"one that holds david's own", q.Datadir, q.Home, "DAVID_HOME"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bad := q
@@ -343,6 +348,7 @@ func TestRefused(t *testing.T) {
 	if list, err := os.ReadDir(q.Home); err != nil || len(list) > 0 {
 		t.Errorf("left in david's folder: %v, %v", list, err)
 	}
+	refusesMount(t, q)
 	f, err := os.Create(filepath.Join(q.Datadir, "other"))
 	if err != nil {
 		t.Fatal(err)
@@ -365,5 +371,72 @@ func TestRefused(t *testing.T) {
 	bad.Stop, bad.Start = nil, nil
 	if p, err := Look(t.Context(), bad); err != nil || len(p.Refused) != 1 || !strings.Contains(p.Refused[0], "--stop and --start") {
 		t.Errorf("%v: %v", err, p.Refused)
+	}
+}
+
+// refusesMount mounts something in the data: its files would be copied out of their filesystem, and removed from it.
+func refusesMount(t *testing.T, q Request) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Log("mounting needs root")
+		return
+	}
+	below := filepath.Join(q.Datadir, "below")
+	if err := errors.Join(os.Mkdir(below, 0o755), unix.Mount("david-test", below, "tmpfs", 0, "size=1m")); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Look(t.Context(), q)
+	if err := errors.Join(unix.Unmount(below, 0), os.Remove(below)); err != nil {
+		t.Error(err)
+	}
+	if err != nil || !strings.Contains(strings.Join(p.Refused, ""), "is mounted on "+below) {
+		t.Errorf("%v, %v", p.Refused, err)
+	}
+}
+
+// TestLateServer: a start command says that it failed, and its server comes up all the same, some moments later. It never works in
+// one place while the path leads to the other, and nothing that was acknowledged is lost.
+func TestLateServer(t *testing.T) {
+	t.Parallel()
+	s := start(t, mycnf.MariaDB)
+	q := request(t, s)
+	q.ProofWithin = 0
+	l := clients(t, q.Addr, 2)
+	for _, after := range []string{"0", "0.9", "0.98", "1", "1.02", "1.04", "1.1"} { // david looks for a second whether one comes
+		bad, script := q, filepath.Join(t.TempDir(), "start")
+		text := "#!/bin/sh\ntest -L " + q.Datadir + " || exec " + q.Start[0] + "\nsetsid sh -c 'sleep " + after + "; exec " + q.Start[0] + "' >/dev/null 2>&1 &\nexit 3\n"
+		if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		bad.Start = []string{script}
+		p, err := Look(t.Context(), bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _, err := Apply(t.Context(), bad, p)
+		in, unknown := r.Route.at()
+		t.Logf("%s s: side %d, %v", after, in, err)
+		if unknown != nil {
+			t.Fatal(unknown)
+		}
+		for end := time.Now().Add(30 * time.Second); q.daemon(r).answers(t.Context(), r.Route.folder(in, in)) != nil; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the server does not run where %s leads: %v", q.Datadir, q.daemon(r).answers(t.Context(), r.Route.folder(in, in)))
+			}
+		}
+		if left, err := writers(r.Route.folder(1-in, in)); err != nil || len(left) > 0 {
+			t.Fatalf("%v work in the other place, %v", left, err)
+		}
+		l.check()
+		if in == oldSide {
+			continue
+		}
+		if _, err := Return(t.Context(), q, r); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Forget(t.Context(), q, r); err != nil {
+			t.Fatal(err)
+		}
+		l.check()
 	}
 }

@@ -146,7 +146,7 @@ func StandGuard(in io.Reader, out, log io.Writer) error {
 		return nil
 	}
 	say(strings.Join(d.Start, " "))
-	done, err := daemon{log: d.Log}.run(d.Start)
+	_, done, err := daemon{log: d.Log}.run(d.Start)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,5 +42,38 @@ func TestHaltWaits(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHaltOutlived: the server dies while it is stopped, and its stop command goes on waiting, as mysqladmin does for the end of a pid
+// file. It is ended, and the move goes on.
+func TestHaltOutlived(t *testing.T) {
+	t.Parallel()
+	folder, command := t.TempDir(), filepath.Join(t.TempDir(), "stop")
+	log := filepath.Join(t.TempDir(), "log")
+	if _, err := home.Create(log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command("sh", "-c", "exec 3>f; exec sleep 60")
+	server.Dir = folder
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Wait() }()
+	text := "#!/bin/sh\nkill -9 " + strconv.Itoa(server.Process.Pid) + "\necho $$ >" + filepath.Join(folder, "waits") + "\nexec sleep 60\n"
+	if err := os.WriteFile(command, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := (daemon{stop: []string{command}, log: log, stopWithin: time.Second}).halt(folder); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	pid, err := os.ReadFile(filepath.Join(folder, "waits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join("/proc", strings.TrimSpace(string(pid)))); !os.IsNotExist(err) {
+		t.Errorf("the stop command goes on: %v", err)
 	}
 }

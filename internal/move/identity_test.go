@@ -218,8 +218,17 @@ func TestBesideGoneOn(t *testing.T) {
 				}
 			}
 			s := start(t, f, map[mycnf.Flavour]string{mycnf.MySQL: "--innodb-directories=" + far, mycnf.MariaDB: "--skip-log-bin"}[f])
-			s.Exec(fmt.Sprintf("CREATE TABLE shop.far (id INT PRIMARY KEY) DATA DIRECTORY '%s'", far), "INSERT INTO shop.far VALUES (1)")
 			q := request(t, s)
+			cut := q // a first try, after which the table is made
+			cut.Stop = []string{"/bin/false"}
+			p, err := Look(t.Context(), cut)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := Apply(t.Context(), cut, p); !errors.Is(err, ErrStop) {
+				t.Fatalf("%v", err)
+			}
+			s.Exec(fmt.Sprintf("CREATE TABLE shop.far (id INT PRIMARY KEY) DATA DIRECTORY '%s'", far), "INSERT INTO shop.far VALUES (1)")
 			r, _ := apply(t, q)
 			if len(r.Beside) != 1 || !strings.HasPrefix(r.Beside[0].Path, far) {
 				t.Errorf("beside: %+v", r.Beside)

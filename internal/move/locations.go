@@ -2,13 +2,18 @@ package move
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"david/internal/mycnf"
+	"david/internal/mysqld"
 )
 
 // Elsewhere is something of the server's that does not lie in its folder: it stays where it is.
@@ -25,35 +30,124 @@ func pathVariables() []string {
 		"relay_log_index", "replica_load_tmpdir", "rocksdb_datadir", "rocksdb_wal_dir", "slave_load_tmpdir", "slow_query_log_file", "socket", "tmpdir"}
 }
 
+// setting is a value that names a file or a folder, and the variable that has it.
+type setting struct{ variable, value string }
+
+// tablespaceFiles are the variables that list the files of InnoDB's own tablespaces ("ibdata1:12M;/more/ibdata2:1G:autoextend").
+func tablespaceFiles() []string {
+	return []string{"innodb_data_file_path", "innodb_temp_data_file_path"}
+}
+
+// places are the files and folders that a server writes to, by its variables.
+func places(v map[string]string) (list []setting) {
+	for _, name := range pathVariables() {
+		for _, value := range filepath.SplitList(strings.ReplaceAll(v[name], ";", ":")) {
+			if value != "" && (name != "log_error" || value != "stderr") {
+				list = append(list, setting{name, value})
+			}
+		}
+	}
+	for _, name := range tablespaceFiles() {
+		for file := range strings.SplitSeq(v[name], ";") {
+			file, _, _ = strings.Cut(file, ":")
+			if home := v["innodb_data_home_dir"]; file != "" && home != "" && !filepath.IsAbs(file) {
+				file = home + "/" + file // not joined, which would resolve what leads up
+			}
+			if file != "" {
+				list = append(list, setting{name, file})
+			}
+		}
+	}
+	return list
+}
+
 // locate sorts where a server's files lie: what is elsewhere stays there. refused are those that would mean
 // another place after the move: names that lead out of the folder by "..", and those that call a folder that
 // is a link already by its real name.
 func locate(v map[string]string, r Route, real string) (stays []Elsewhere, refused []string) {
-	for _, name := range pathVariables() {
-		for _, value := range filepath.SplitList(strings.ReplaceAll(v[name], ";", ":")) {
-			if value == "" || name == "log_error" && value == "stderr" {
-				continue
-			}
-			where, why := r.placed(value, filepath.Clean(v["datadir"]), real)
-			switch {
-			case why != "":
-				refused = append(refused, fmt.Sprintf("%s=%s %s", name, value, why))
-			case where != "":
-				stays = append(stays, Elsewhere{name, where})
-			}
+	datadir := filepath.Clean(v["datadir"])
+	for _, n := range places(v) {
+		where, why := r.placed(n.value, datadir, real)
+		if where != "" {
+			stays = append(stays, Elsewhere{n.variable, where})
+		}
+		if why != "" {
+			refused = append(refused, fmt.Sprintf("%s=%s %s", n.variable, n.value, why))
+		}
+	}
+	for _, n := range others(v) { // which it reads: keys, certificates, programs
+		if inside(n.value, real, r.Link) {
+			refused = append(refused, fmt.Sprintf("%s=%s %s", n.variable, n.value, r.unmoved()))
 		}
 	}
 	return stays, refused
 }
 
+// others are the absolute paths among all other variables.
+func others(v map[string]string) (list []setting) {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if name == "datadir" || slices.Contains(pathVariables(), name) || slices.Contains(tablespaceFiles(), name) {
+			continue
+		}
+		for _, value := range filepath.SplitList(strings.ReplaceAll(v[name], ";", ":")) {
+			if filepath.IsAbs(value) {
+				list = append(list, setting{name, value})
+			}
+		}
+	}
+	return list
+}
+
+// inside tells whether a path leads into a place by the place's own name, and not by the link that the switch changes.
+func inside(path, place, link string) bool {
+	path = filepath.Clean(path)
+	to, err := resolved(path)
+	return err == nil && within(to, place) && !within(path, link) && !leadsBy(path, link)
+}
+
+// strays are the values of a server that runs that name something in the place that it has left: to remove that, or to copy over
+// it, takes it away.
+func strays(v map[string]string, idle, link string) (list []string) {
+	for _, n := range append(places(v), others(v)...) {
+		if filepath.IsAbs(n.value) && inside(n.value, idle, link) {
+			list = append(list, fmt.Sprintf("%s=%s", n.variable, n.value))
+		}
+	}
+	return list
+}
+
+// noSuchTable is the number of the error of a table that is not there.
+const noSuchTable = 1146
+
+// keyring is the variable's name that variables gives the file of MySQL's keyring component, which has none.
+const keyring = "component keyring, Data_file"
+
+// variables are those of a server, and the file of its keyring component.
+func variables(ctx context.Context, conn *mysqld.Conn) (map[string]string, error) {
+	v, err := conn.Variables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if mycnf.FlavourOf(v["version"], v["version_comment"]) == mycnf.MariaDB {
+		return v, nil
+	}
+	status, err := conn.Pairs(ctx, "SELECT STATUS_KEY, STATUS_VALUE FROM performance_schema.keyring_component_status")
+	if err != nil && mysqld.Number(err) != noSuchTable { // before MySQL 8.0.24
+		return nil, fmt.Errorf("cannot see where the keyring lies: %w", err)
+	}
+	v[keyring] = status["data_file"]
+	return v, nil
+}
+
 // placed says where a value leads: "" for the folder itself. why says that the move would change that.
 // datadir is the folder as the server spells it, real as it is without links.
 func (r Route) placed(value, datadir, real string) (where, why string) {
+	if slices.Contains(strings.Split(value, "/"), "..") {
+		return "", "leads up by \"..\", so that it may mean another place after the move: give the server its path without that first"
+	}
 	path := filepath.Clean(value)
 	if !filepath.IsAbs(path) {
-		if path = filepath.Join(datadir, path); !within(path, datadir) {
-			return "", "is relative and leads out of the data folder, so that it would mean another place after the move: give the server its absolute path first"
-		}
+		path = filepath.Join(datadir, path)
 	}
 	if within(path, datadir) || within(path, r.Link) {
 		return "", ""

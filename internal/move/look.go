@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
@@ -61,7 +63,7 @@ func Look(ctx context.Context, q Request) (p Plan, err error) {
 		return p, err
 	}
 	defer conn.Close()
-	v, err := conn.Variables(ctx)
+	v, err := variables(ctx, conn)
 	if err != nil {
 		return p, err
 	}
@@ -77,6 +79,11 @@ func Look(ctx context.Context, q Request) (p Plan, err error) {
 	p.Elsewhere, p.Refused = append(p.Elsewhere, stays...), append(p.Refused, refused...)
 	if len(beside(p.Elsewhere)) > 0 {
 		p.Notes = append(p.Notes, "what stays where it is belongs to the data: --back --as-it-was, of a server that does not start on the new place, is refused once it has gone on there")
+	}
+	if below, err := mounted(p.From.Path); err != nil {
+		return p, err
+	} else if len(below) > 0 {
+		p.Refused = append(p.Refused, fmt.Sprintf("a filesystem of its own is mounted on %s, in the data folder: umount it and have its files in the folder itself, or have the server use it by a path outside", strings.Join(below, ", ")))
 	}
 	if err := p.occupied(); err != nil {
 		return p, err
@@ -111,6 +118,14 @@ func (p *Plan) paths(q Request, datadir string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInput, err)
 	}
+	for _, path := range []string{link, real, to} {
+		if !utf8.ValidString(path) { // which a record in JSON cannot hold
+			return fmt.Errorf("%w: the path %q is no UTF-8: name it otherwise", ErrInput, path)
+		}
+	}
+	if err := outside(q.Home, real, to); err != nil {
+		return err
+	}
 	if p.record, err = find(q.Home, from(link)); err != nil && !errors.Is(err, ErrNoRecord) {
 		return err
 	}
@@ -121,6 +136,20 @@ func (p *Plan) paths(q Request, datadir string) error {
 		return err
 	}
 	return p.fresh(real, q.Reuse)
+}
+
+// outside makes sure that david's own folder, with the record of the move, lies in neither place.
+func outside(home, real, to string) error {
+	own, err := resolved(home)
+	if err != nil {
+		return err
+	}
+	for _, place := range []string{real, to} {
+		if within(own, place) {
+			return fmt.Errorf("%w: DAVID_HOME (%s) lies in %s: the record of the move would be moved with the data; set it to a folder elsewhere", ErrInput, own, place)
+		}
+	}
+	return nil
 }
 
 // goOn takes up a move that is on record.
@@ -247,6 +276,17 @@ func (p *Plan) occupied() error {
 	return err
 }
 
+// mounted lists what is mounted below a folder.
+func mounted(folder string) (below []string, err error) {
+	all, err := mountinfo.GetMounts(mountinfo.PrefixFilter(folder))
+	for _, m := range all {
+		if m.Mountpoint != folder {
+			below = append(below, m.Mountpoint)
+		}
+	}
+	return below, err
+}
+
 // size counts what is to be copied.
 func (p *Plan) size(ctx context.Context) error {
 	real, err := filepath.EvalSymlinks(p.Route.Link)
@@ -262,7 +302,10 @@ func (p *Plan) size(ctx context.Context) error {
 	}
 	defer root.Close()
 	files, err := list(root, true)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errSpecial) {
+	if errors.Is(err, errSpecial) {
+		return fmt.Errorf("%w: %w: see what it is, and remove it", ErrInput, err)
+	}
+	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: %w: run david as root, or as the server's user", ErrInput, err)
 	}
 	if err != nil {

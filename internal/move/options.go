@@ -348,8 +348,7 @@ func (o *optionFiles) line(line mycnf.Item, option, value string, v map[string]s
 
 // itself tells whether a path leads into a folder, and not by the name that the switch leads elsewhere.
 func itself(path string, r Route, real string) bool {
-	to, err := resolved(filepath.Clean(path))
-	return filepath.IsAbs(path) && err == nil && within(to, real) && !leadsBy(filepath.Clean(path), r.Link)
+	return filepath.IsAbs(path) && inside(path, real, r.Link)
 }
 
 // samePlaces tells whether an option's value means what its variable is.

@@ -184,7 +184,7 @@ func (x included) wrong(q Request) {
 		"[mysqld]\n\nno-such-option=/elsewhere\n":                           {noted: last + ":3: no-such-option: there is no option of this name: the server does not start with it"},
 		"[mysqld]\nsocket=/elsewhere/sock\n":                                {},
 		"[mysqld]\nlog-bin=/elsewhere/binlog\n":                             {refused: last + ":2 says log_bin=/elsewhere/binlog"},
-		"[mysqld]\ninnodb-undo-directory=../undo\n":                         {refused: last + ":2: innodb_undo_directory=../undo is relative and leads out"},
+		"[mysqld]\ninnodb-undo-directory=../undo\n":                         {refused: last + ":2: innodb_undo_directory=../undo leads up by"},
 		"[mysqld]\nslow_query_log_file=/elsewhere/slow.log\n":               {noted: last + ":2 says slow_query_log_file=/elsewhere/slow.log"},
 		"[mysqldump]\ndatadir=/elsewhere\n":                                 {},
 		"[mysqld]\n!includedir /nonexistent/conf.d\n":                       {refused: last + ":2 includes the folder /nonexistent/conf.d, which is not there"},

@@ -395,6 +395,9 @@ func open(root *os.Root, name string, flag int) (*os.File, error) {
 // have given another's file a name in it: what has two names is refused.
 func openAlone(root *os.Root, name string) (*os.File, error) {
 	f, err := open(root, name, os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, fs.ErrPermission) && root.Chmod(name, 0o600) == nil { // one that its own user may only read, as key files are
+		f, err = open(root, name, os.O_RDWR)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,14 @@ package move
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -414,5 +416,53 @@ func TestFullTarget(t *testing.T) {
 	}
 	if p.room(); !strings.Contains(fmt.Sprint(p.Refused), "1 MiB free") && !strings.Contains(fmt.Sprint(p.Refused), "0 B free") {
 		t.Errorf("%v", p.Refused)
+	}
+}
+
+// TestReadOnlyFile: a file that its own user may only read, as key files are, is copied again by that user.
+func TestReadOnlyFile(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("to work as another user needs root")
+	}
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := errors.Join(root.Chmod(".", 0o777), root.WriteFile("key", nil, 0o400), root.Chown("key", 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and the thread ends with this
+		unix.SetfsuidRetUid(65534)
+		f, err := openAlone(root, "key")
+		if err == nil {
+			err = f.Close()
+		}
+		opened <- err
+	}()
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSumLine writes what sha256sum --check reads.
+func TestSumLine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var text strings.Builder
+	for _, name := range []string{"plain", "a\nb", `a\b`, "a b"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256([]byte(name))
+		text.WriteString(sumLine(sum[:], name))
+	}
+	cmd := exec.Command("sha256sum", "--check", "--strict", "-")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(text.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

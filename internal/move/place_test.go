@@ -104,7 +104,7 @@ func TestLocate(t *testing.T) {
 		{plain, "innodb_data_home_dir", "", "", "", real},
 		{plain, "innodb_undo_directory", "./", "", "", real},
 		{plain, "innodb_undo_directory", "undo", "", "", real},
-		{plain, "innodb_undo_directory", "../undo", "", "leads out of the data folder", real},
+		{plain, "innodb_undo_directory", "../undo", "", "leads up by", real},
 		{plain, "innodb_log_group_home_dir", real + "/redo", "", "", real},
 		{plain, "innodb_log_group_home_dir", link + "/redo", "", "", real},
 		{plain, "log_bin_basename", "/elsewhere/binlog", "/elsewhere/binlog", "", real},
@@ -114,6 +114,17 @@ func TestLocate(t *testing.T) {
 		{linked, "log_bin_basename", link + "/binlog", "", "", link + "/"},
 		{linked, "log_bin_basename", real + "/binlog", "", "names the place itself", link + "/"},
 		{linked, "innodb_undo_directory", "undo", "", "", link},
+		{plain, "innodb_log_group_home_dir", real + "/../redo", "", "leads up by", real},
+		{plain, "innodb_data_file_path", "ibdata1:12M:autoextend", "", "", real},
+		{plain, "innodb_data_file_path", "ibdata1:12M;../ibdata2:12M:autoextend", "", "leads up by", real},
+		{plain, "innodb_data_file_path", "ibdata1:12M;/elsewhere/system.dbf:12M:autoextend", "/elsewhere/system.dbf", "", real},
+		{plain, "innodb_temp_data_file_path", "../ibtmp1:12M", "", "leads up by", real},
+		{linked, "innodb_data_file_path", real + "/ibdata1:12M:autoextend", "", "names the place itself", link},
+		{linked, "file_key_management_filename", real + "/keys.txt", "", "names the place itself", link},
+		{linked, "file_key_management_filename", link + "/keys.txt", "", "", link},
+		{plain, "file_key_management_filename", real + "/keys.txt", "", "", real},
+		{linked, keyring, real + "/keyring", "", "names the place itself", link},
+		{linked, "ssl_key", "/elsewhere/key.pem", "", "", link},
 	} {
 		stays, refused := locate(map[string]string{c.name: c.value, "datadir": c.datdir}, c.route, real)
 		if c.stays == "" && len(stays) > 0 || c.stays != "" && !slices.Contains(stays, Elsewhere{c.name, c.stays}) {
@@ -141,6 +152,20 @@ func TestLocate(t *testing.T) {
 		}
 		if said := strings.Join(refused, ""); (said != "") != (want[1] != "") || !strings.Contains(said, want[1]) {
 			t.Errorf("the link %s is refused: %q, want %q", link, said, want[1])
+		}
+	}
+}
+
+// TestStrays: what a server names by the place's own name, after it has left that.
+func TestStrays(t *testing.T) {
+	t.Parallel()
+	idle, link := t.TempDir(), filepath.Join(t.TempDir(), "data")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]bool{idle + "/keyring": true, link + "/keyring": false, "keyring": false, "/elsewhere": false} {
+		if list := strays(map[string]string{"datadir": link, keyring: value}, idle, link); (len(list) > 0) != want {
+			t.Errorf("%s: %v", value, list)
 		}
 	}
 }

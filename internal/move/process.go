@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -38,6 +39,29 @@ func writers(folder string) (list []writer, err error) {
 	for _, p := range all {
 		cwd, err := os.Stat(proc(p.PID, "cwd"))
 		list = append(list, writer{p, err == nil && os.SameFile(cwd, here)})
+	}
+	return list, err
+}
+
+// inhabitants lists the processes that were started after a moment and have a folder for their working directory, as a server has
+// from its first moments on, before it opens a file.
+func inhabitants(folder string, after time.Time) (list []process.ID, err error) {
+	here, err := os.Stat(folder)
+	if err != nil {
+		return nil, err
+	}
+	all, err := procfs.AllProcs()
+	for _, p := range all {
+		cwd, gone := os.Stat(proc(p.PID, "cwd"))
+		if gone != nil || p.PID == os.Getpid() || !os.SameFile(cwd, here) {
+			continue
+		}
+		if age, gone := process.Age(p.PID); gone != nil || age > time.Since(after)+time.Second {
+			continue
+		}
+		if id, gone := process.Identify(p.PID); gone == nil {
+			list = append(list, id)
+		}
 	}
 	return list, err
 }

@@ -26,10 +26,10 @@ type table struct {
 	updated string // as of the checksum
 }
 
-// tables lists base tables whose rows lie in files by "`schema`.`table`", the smallest first, with the time of their last change.
+// tables lists tables whose rows lie in files, MariaDB's system-versioned ones and sequences, too, by "`schema`.`table`", the smallest first, with the time of their last change.
 func tables(ctx context.Context, c *mysqld.Single) (names []string, updated map[string]string, err error) {
 	c.Exec(ctx, "SET SESSION information_schema_stats_expiry = 0") // MySQL 8 and later keep times for a day; others do not know it
-	rows, err := c.Rows(ctx, 3, "SELECT TABLE_SCHEMA, TABLE_NAME, UPDATE_TIME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE'"+
+	rows, err := c.Rows(ctx, 3, "SELECT TABLE_SCHEMA, TABLE_NAME, UPDATE_TIME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"+
 		" AND COALESCE(ENGINE, '') NOT IN ('MEMORY', 'FEDERATED', 'SPIDER', 'CONNECT') AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') ORDER BY DATA_LENGTH")
 	if err != nil {
 		return nil, nil, err

@@ -30,8 +30,9 @@ const (
 // schema is the version of the record's format.
 const schema = 1
 
-// mostRecord bounds a record that is read, in bytes; those of david have some thousand.
-const mostRecord = 1 << 18
+// mostRecord bounds a record that is read, in bytes; those of david have some thousand, and a hundred for each table that lies
+// elsewhere.
+const mostRecord = 1 << 24
 
 // Phase says how far a move has come. Where the data are in use the filesystem tells, not the phase.
 type Phase string

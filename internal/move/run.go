@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,13 +77,16 @@ func (p Plan) begin(q Request) (*Record, error) {
 				return nil, fmt.Errorf("%w: the filesystem of %s cannot exchange two names in one step: %w", ErrInput, p.Route.Link, err)
 			}
 		}
-		r = &Record{Route: p.Route, System: p.system, Server: p.Server.UUID, Network: q.Addr.Network, Address: q.Addr.Address, Stop: p.stop, Start: p.start, Beside: beside(p.Elsewhere), Log: logged(p.Elsewhere)}
+		r = &Record{Route: p.Route, System: p.system, Server: p.Server.UUID, Network: q.Addr.Network, Address: q.Addr.Address, Stop: p.stop, Start: p.start}
 		if err := create(q.Home, r); err != nil {
 			return nil, err
 		}
 		if err := r.note(Copying, "the copy of %s to %s begins", p.Route.Link, p.Route.New); err != nil {
 			return r, err
 		}
+	}
+	if in, err := r.Route.at(); err == nil && in == oldSide { // it may lie elsewhere since
+		r.Beside, r.Log = beside(p.Elsewhere), logged(p.Elsewhere)
 	}
 	if err := os.Mkdir(r.Route.New, 0o700); !errors.Is(err, fs.ErrExist) {
 		return r, err
@@ -149,6 +153,9 @@ func (j *journey) open() (*copier, error) {
 	}
 	if err = c.seal(); err == nil && j.target == newSide {
 		err = c.mark(j.r.Route.Link)
+	}
+	if err == nil {
+		err = removed(filepath.Join(j.r.dir, sumsFile)) // of an earlier way, whose stop is not this one's
 	}
 	if err == nil {
 		err = j.r.note(j.going, "passes from %s to %s", j.from, j.to)
@@ -330,7 +337,7 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 		err = ctx.Err()
 	}
 	if err == nil && j.target == newSide {
-		err = errors.Join(j.r.write(statsFile, []byte(stats(j.files))), j.r.write(besideFile, []byte(besides(j.r.Beside))), c.unmark(), j.r.Route.prepare())
+		err = errors.Join(j.noted(c), c.unmark(), j.r.Route.prepare())
 	}
 	if err == nil {
 		err = j.r.note(j.away, "both sides are the same, and %s is switched", j.r.Route.Link)
@@ -343,32 +350,114 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 	return unknown == nil && in == j.target, errors.Join(err, unknown)
 }
 
+// noted puts on record what the old place is at the stop, and with it what lies elsewhere: tables may be there since the plan.
+func (j *journey) noted(c *copier) error {
+	files, err := list(c.from, false)
+	if err != nil {
+		return err
+	}
+	var now Plan
+	now.Route = j.r.Route
+	now.Elsewhere, now.Refused = now.Route.linked(files, c.from.Name())
+	if err := now.tablespaces(c.from, files, c.from.Name()); err != nil {
+		return err
+	}
+	if len(now.Refused) > 0 {
+		return fmt.Errorf("%w: %s", ErrInput, strings.Join(now.Refused, "; "))
+	}
+	for _, e := range now.Elsewhere {
+		if !slices.Contains(j.r.Beside, e) {
+			j.r.Beside = append(j.r.Beside, e)
+		}
+	}
+	return errors.Join(j.r.write(statsFile, []byte(stats(j.files))), j.r.write(besideFile, []byte(besides(j.r.Beside))))
+}
+
 // land starts the server on the new place. Where it does not start, and has not touched anything there, it is
 // started where it was. Until then nobody else can start there.
 func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 	began := time.Now()
-	err := j.d.raise(j.r.Route.folder(j.target, j.target))
+	folder := j.r.Route.folder(j.target, j.target)
+	err := j.d.raise(folder)
+	if err != nil && j.comes(folder, began) {
+		err = nil
+	}
 	out.Start = time.Since(began).Seconds()
 	if err == nil {
 		return errors.Join(j.deserted(), release())
 	}
-	if touched := errors.Join(c.touched(), j.starting()); touched != nil {
+	hold, busy := claim(c.to, j.r.System) // a start that was told to have failed can still bring a server up
+	if touched := errors.Join(busy, c.touched(), j.starting(began)); touched != nil {
+		if hold != nil {
+			touched = errors.Join(touched, hold())
+		}
 		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there, %s", err, touched, j.d.log, j.wayOut()), release())
 	}
 	j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
 	if back := errors.Join(release(), j.r.Route.turn(1-j.target)); back != nil {
-		return errors.Join(err, back)
+		return errors.Join(err, back, hold())
 	}
-	return j.again(err)
+	if j.comes(j.from, began) { // and finds the place that the path leads to now
+		return errors.Join(err, j.late(began), hold(), j.r.note(j.going, "it was led back, and the server came up there by itself"))
+	}
+	return errors.Join(j.again(err), j.late(began), hold())
 }
 
-// starting is an error where the server is still busy in the place that it was to start on.
-func (j *journey) starting() error {
-	left, err := writers(j.r.Route.folder(j.target, j.target))
+// straggle is how long a server may take to show itself that a start command has left behind when it failed.
+const straggle = time.Second
+
+// comes tells whether a server comes up in a folder by a start command that was told to have failed, and waits until it answers.
+func (j *journey) comes(folder string, began time.Time) bool {
+	for end := time.Now().Add(straggle); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if coming, err := inhabitants(folder, began); err != nil || len(coming) == 0 {
+			continue
+		}
+		for end := time.Now().Add(j.d.startWithin); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if j.d.answers(context.Background(), folder) == nil {
+				return true
+			}
+			if coming, err := inhabitants(folder, began); err != nil || len(coming) == 0 {
+				return false
+			}
+		}
+	}
+	return false
+}
+
+// starting is an error where the server is still busy in the place that it was to start on, or just comes there.
+func (j *journey) starting(began time.Time) error {
+	folder := j.r.Route.folder(j.target, j.target)
+	left, err := writers(folder)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("%s is at work there", process.Names(left))
+		return fmt.Errorf("%s is at work there", process.Names(left))
+	}
+	if err != nil {
+		return err
+	}
+	coming, err := inhabitants(folder, began)
+	if err == nil && len(coming) > 0 {
+		err = fmt.Errorf("process %d is just starting there", coming[0].PID)
 	}
 	return err
+}
+
+// latest is how long a server tries to lock its first file: 100 times, a second apart (os_file_create in
+// storage/innobase/os/os0file.cc).
+const latest = 110 * time.Second
+
+// late waits for the end of a server that came to the place after its files were looked at, and before the switch led it elsewhere:
+// it cannot have the file that david holds there.
+func (j *journey) late(began time.Time) error {
+	folder := j.r.Route.folder(j.target, 1-j.target)
+	for end := time.Now().Add(latest); ; time.Sleep(100 * time.Millisecond) {
+		coming, err := inhabitants(folder, began)
+		if err != nil || len(coming) == 0 {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("process %d waits to work in %s, where the data are not any more: end it", coming[0].PID, folder)
+		}
+	}
 }
 
 // runs tells whether the server answers, or works in its place without answering yet.

@@ -30,7 +30,7 @@ func (c *copier) sums(ctx context.Context, files []file) (string, error) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		seen[f.name] = fmt.Sprintf("%x  %s\n", hash.Sum(nil), f.name)
+		seen[f.name] = sumLine(hash.Sum(nil), f.name)
 		return nil
 	})
 	var text strings.Builder
@@ -38,6 +38,16 @@ func (c *copier) sums(ctx context.Context, files []file) (string, error) {
 		text.WriteString(seen[f.name])
 	}
 	return text.String(), err
+}
+
+// sumLine is a line as sha256sum writes it: a name with a line's end or a backslash is escaped, which a backslash before the sum tells.
+func sumLine(sum []byte, name string) string {
+	escaped := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`).Replace(name)
+	mark := ""
+	if escaped != name {
+		mark = `\`
+	}
+	return fmt.Sprintf("%s%x  %s\n", mark, sum, escaped)
 }
 
 // readerOf reads until its context ends, a chunk at a time at most.
