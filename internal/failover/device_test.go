@@ -22,13 +22,19 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// mounted makes a file with a filesystem and mounts it by a loop device until the test ends.
+// mounted makes a file with ext4 and mounts it by a loop device until the test ends.
 func mounted(t *testing.T) (volume, point string) {
+	t.Helper()
+	return mountedAs(t, "16M", "mkfs.ext4", "-q")
+}
+
+// mountedAs does so with another filesystem.
+func mountedAs(t *testing.T, size string, mkfs ...string) (volume, point string) {
 	t.Helper()
 	needRoot(t)
 	dir := t.TempDir()
 	volume, point = filepath.Join(dir, "volume"), filepath.Join(dir, "point")
-	for _, argv := range [][]string{{"truncate", "-s", "16M", volume}, {"mkfs.ext4", "-q", volume}, {"mkdir", point}, {"mount", "-o", "loop", volume, point}} {
+	for _, argv := range [][]string{{"truncate", "-s", size, volume}, append(mkfs, volume), {"mkdir", point}, {"mount", "-o", "loop", volume, point}} {
 		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", argv[0], err, out)
 		}
@@ -128,17 +134,32 @@ func TestDeviceUnderLoop(t *testing.T) {
 // TestDeviceCopied: a filesystem that is mounted from another device is refused by its UUID, in this mount namespace
 // or in another: there may be two ways to one disk.
 func TestDeviceCopied(t *testing.T) {
-	volume, point := mounted(t)
-	other := filepath.Join(t.TempDir(), "other")
-	do(t, "cp", volume, other)
-	refusedBy(t, wish(t, other), "on "+point+": both have the UUID")
-	refusedBy(t, wish(t, loop(t, other)), "tune2fs -U random")
+	for how, mkfs := range map[string][]string{
+		"tune2fs -U random":     {"16M", "mkfs.ext4", "-q"},
+		"xfs_admin -U generate": {"300M", "mkfs.xfs", "-q"},
+		"btrfstune -u":          {"128M", "mkfs.btrfs", "-q"},
+	} {
+		t.Run(mkfs[1], func(t *testing.T) {
+			if _, err := exec.LookPath(mkfs[1]); err != nil {
+				t.Skip(err)
+			}
+			volume, point := mountedAs(t, mkfs[0], mkfs[1:]...)
+			other := filepath.Join(t.TempDir(), "other")
+			do(t, "cp", volume, other)
+			refusedBy(t, wish(t, other), "on "+point+": both have the UUID")
+			refusedBy(t, wish(t, loop(t, other)), how)
+		})
+	}
+}
 
+// TestDeviceElsewhere: so is one that is mounted in another mount namespace alone.
+func TestDeviceElsewhere(t *testing.T) {
+	needRoot(t)
 	free, elsewhere := filepath.Join(t.TempDir(), "free"), filepath.Join(t.TempDir(), "elsewhere")
 	do(t, "truncate", "-s", "16M", free)
 	do(t, "mkfs.ext4", "-q", free)
 	do(t, "cp", free, elsewhere)
-	point = t.TempDir()
+	point := t.TempDir()
 	cmd := exec.Command("unshare", "--mount", "sh", "-c", `mount -o loop "$0" "$1" && echo done && exec sleep 60`, elsewhere, point)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
