@@ -17,8 +17,9 @@ func (a *app) kernelRollbackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [DIR|latest]",
 		Short: "Set back what david kernel apply changed, the last change first",
-		Long: "Set back what a david kernel apply changed. DIR is its folder or its number (latest). Where somebody else changed one of the settings\n" +
-			"since, nothing is set back, and which it was is said. It goes on where it was interrupted.",
+		Long: "Set back what a david kernel apply changed. DIR is its folder or its number; without it, or with latest, it is\n" +
+			"the newest whose changes are in force. Where somebody else changed one of the settings since, nothing is set back, and which\n" +
+			"it was is said. It goes on where it was interrupted.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("%s takes one folder or number, or latest; see: %s -h", cmd.CommandPath(), cmd.CommandPath())
@@ -40,7 +41,7 @@ func (a *app) kernelRollback(ctx context.Context, which string, asJSON bool) err
 		return err
 	}
 	defer release()
-	r, err := kernel.Open(a.home, which)
+	r, err := openRecord(m, a.home, which)
 	if err != nil {
 		return codedError{exitUsage, err}
 	}
@@ -54,6 +55,14 @@ func (a *app) kernelRollback(ctx context.Context, which string, asJSON bool) err
 		a.printKernelUndone(u, r.Dir())
 	}
 	return errors.Join(err, a.remarkInForce(m))
+}
+
+// openRecord opens a record of kernel settings, by its folder or number, or the one that is next.
+func openRecord(m kernel.Machine, home, which string) (*kernel.Record, error) {
+	if which == "latest" {
+		return m.Newest(home)
+	}
+	return kernel.Open(home, which)
 }
 
 // remarkInForce tells what david has changed beside, and when.

@@ -260,6 +260,7 @@ func TestFailoverDevice(t *testing.T) {
 	q := b.request(home, a)
 	q.Device, q.Detached = volume, true
 	refused(t, q, "still answers")
+	twice(t, q, volume)
 	a.kill()
 	if err := errors.Join(w.wait(), w.close()); err != nil {
 		t.Error(err)
@@ -290,6 +291,23 @@ func TestFailoverDevice(t *testing.T) {
 		t.Errorf("the second run: %+v", p)
 	}
 	b.check(l)
+}
+
+// twice names the volume by one more loop device of its file, while the old server writes by the first: nobody has that.
+func twice(t *testing.T, q failover.Request, volume string) {
+	t.Helper()
+	hard := volume + "-2"
+	do(t, "ln", volume, hard)
+	for _, name := range []string{volume, hard} {
+		out, err := exec.Command("losetup", "--find", "--show", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Device, q.Force = strings.TrimSpace(string(out)), true
+		refused(t, q, "is also that of /dev/loop")
+		do(t, "losetup", "--detach", q.Device)
+	}
+	do(t, "rm", hard)
 }
 
 // held has somebody on this machine hold the volume.

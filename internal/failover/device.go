@@ -41,12 +41,15 @@ func (p *Plan) lookAtDevice() error {
 // free refuses a device that somebody on this machine has: mounted, in a RAID, behind a loop device, locked,
 // or open in a process.
 func (p *Plan) free(info fs.FileInfo, block bool) error {
-	loops, err := loopdev.Of(p.q.Device)
+	loops, err := loopdev.Behind(p.q.Device)
 	if err != nil {
 		return err
 	}
 	if len(loops) > 0 {
 		return refuse("%s is the file of %s: detach it there", p.q.Device, strings.Join(loops, ", "))
+	}
+	if err := p.backingFree(); err != nil {
+		return err
 	}
 	if n := info.Sys().(*syscall.Stat_t).Nlink; !block && n > 1 {
 		return refuse("%s has %d names, and may be in use by another: remove those", p.q.Device, n)
@@ -66,7 +69,30 @@ func (p *Plan) free(info fs.FileInfo, block bool) error {
 	if err := lockFile(f, p.q.Device+" is locked by a process"); err != nil {
 		return err
 	}
-	return p.openInNone(info)
+	if err := p.openInNone(info); err != nil {
+		return err
+	}
+	return p.once()
+}
+
+// backingFree refuses a loop device whose file somebody has, by another loop device or as a process.
+func (p *Plan) backingFree() error {
+	path, file, err := loopdev.Backing(p.q.Device)
+	if err != nil || path == "" {
+		return err
+	}
+	if file.Rdev != 0 {
+		return refuse("%s is a loop device of %s, which may be in use: name that", p.q.Device, path)
+	}
+	beside, err := loopdev.Beside(p.q.Device)
+	if err != nil {
+		return err
+	}
+	if len(beside) > 0 {
+		return refuse("the file of %s is also that of %s: detach it there", p.q.Device, strings.Join(beside, ", "))
+	}
+	openers, err := process.OpenersOf(file.Dev, file.Ino)
+	return others("the file of "+p.q.Device, openers, err)
 }
 
 // lockFile locks a file in both ways that there are, until it is closed.
@@ -84,14 +110,16 @@ func lockFile(f *os.File, busy string) error {
 // openInNone refuses a device that another process has open.
 func (p *Plan) openInNone(info fs.FileInfo) error {
 	openers, err := process.Openers(info)
-	if err != nil {
-		return err
-	}
+	return others(p.q.Device, openers, err)
+}
+
+// others refuses what processes other than david have open.
+func others(what string, openers []process.Opener, err error) error {
 	openers = slices.DeleteFunc(openers, func(o process.Opener) bool { return o.Own })
-	if len(openers) > 0 {
-		return refuse("%s is open in %s: end it first", p.q.Device, process.Names(openers))
+	if err == nil && len(openers) > 0 {
+		err = refuse("%s is open in %s: end it first", what, process.Names(openers))
 	}
-	return nil
+	return err
 }
 
 // sameVolume tells whether a mounted device is the volume, or a loop device of it.

@@ -15,6 +15,19 @@ func (m Machine) InForce(home string) (list []*Record, err error) {
 	return m.inForce(filepath.Join(home, Folder), 0)
 }
 
+// Newest opens the record in david's home that a rollback is to undo next: the newest that is in force, and where none is
+// the latest.
+func (m Machine) Newest(home string) (*Record, error) {
+	list, err := m.InForce(home)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(list) > 0:
+		return list[0], nil
+	}
+	return Open(home, "latest")
+}
+
 // inForce are those of a folder of records that have a higher number than after.
 func (m Machine) inForce(records string, after int) (list []*Record, err error) {
 	all, err := numbers(records)

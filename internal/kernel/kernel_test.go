@@ -380,6 +380,13 @@ func TestRollbackLater(t *testing.T) {
 		}
 	}
 	inForce(2, 1)
+	next := func(want int) {
+		t.Helper()
+		if r, err := m.Newest(home); err != nil || r.N != want {
+			t.Errorf("%+v, %v; want the record %d", r, err, want)
+		}
+	}
+	next(2)
 	u, err := m.Rollback(first)
 	if !errors.Is(err, ErrLater) || !strings.Contains(err.Error(), "from 10 to 1: first david kernel rollback 2") || len(u.Restored) != 0 {
 		t.Errorf("%+v, %v", u, err)
@@ -388,6 +395,7 @@ func TestRollbackLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	inForce(1)
+	next(1)
 	if holds := m.Holds(first); holds != "net.core.somaxconn: 4096 -> 1024, vm.swappiness: 60 -> 10" {
 		t.Error(holds)
 	}
@@ -396,6 +404,9 @@ func TestRollbackLater(t *testing.T) {
 	}
 	if list, err := m.InForce(home); err == nil || len(list) != 1 {
 		t.Errorf("a record that cannot be read: %v, %v", list, err)
+	}
+	if _, err := m.Newest(home); err == nil {
+		t.Error("a record that cannot be read, and may be the newest, is passed over")
 	}
 	if _, err := m.Rollback(first); err != nil || values(t, m)["vm.swappiness"] != "60" {
 		t.Errorf("%v, vm.swappiness is %s", err, values(t, m)["vm.swappiness"])

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -119,32 +118,26 @@ func restore(device string) error {
 	return err
 }
 
-// Of lists the loop devices of a file or a device, by its path without links. It touches none of them.
+// Of lists the loop devices of a file or a device, by its path without links. It touches none of them; Behind finds
+// those by other names, too.
 func Of(file string) ([]string, error) {
-	return having(func(backing string) bool { return strings.TrimSuffix(backing, " (deleted)") == file })
-}
-
-// Beside lists the other loop devices of the file that a loop device has; none where the device is not one.
-func Beside(device string) ([]string, error) {
-	own, err := read(device, "loop/backing_file")
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	list, err := having(func(backing string) bool { return backing == own })
-	return slices.DeleteFunc(list, func(d string) bool { return d == device }), err
+	return having(func(_, backing string) (bool, error) { return strings.TrimSuffix(backing, " (deleted)") == file, nil })
 }
 
 // having lists the loop devices whose file is one of those that are looked for.
-func having(match func(backing string) bool) (list []string, err error) {
+func having(match func(device, backing string) (bool, error)) (list []string, err error) {
 	devices, err := filepath.Glob("/sys/block/loop*")
 	for _, d := range devices {
-		backing, err := read(d, "loop/backing_file")
-		if err == nil && match(backing) { // others are free
-			list = append(list, "/dev/"+filepath.Base(d))
+		backing, free := read(d, "loop/backing_file")
+		if free != nil {
+			continue
 		}
+		device := "/dev/" + filepath.Base(d)
+		matches, unknown := match(device, backing)
+		if matches {
+			list = append(list, device)
+		}
+		err = errors.Join(err, unknown)
 	}
 	return list, err
 }

@@ -46,13 +46,28 @@ type Opener struct {
 }
 
 // Openers lists the processes that have a file open, or a device by whichever name. Those of other users only root sees.
-func Openers(of fs.FileInfo) (list []Opener, err error) {
+func Openers(of fs.FileInfo) ([]Opener, error) {
+	want := of.Sys().(*syscall.Stat_t)
+	if of.Mode()&fs.ModeDevice != 0 {
+		return openers(func(got unix.Statx_t) bool {
+			return uint32(got.Mode)&unix.S_IFMT == want.Mode&unix.S_IFMT && unix.Mkdev(got.Rdev_major, got.Rdev_minor) == want.Rdev
+		})
+	}
+	return OpenersOf(want.Dev, want.Ino)
+}
+
+// OpenersOf lists the processes that have a file open which is known by its filesystem and inode alone.
+func OpenersOf(dev, ino uint64) ([]Opener, error) {
+	return openers(func(got unix.Statx_t) bool { return unix.Mkdev(got.Dev_major, got.Dev_minor) == dev && got.Ino == ino })
+}
+
+func openers(is func(unix.Statx_t) bool) (list []Opener, err error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("cannot list processes: %w", err)
 	}
 	for _, p := range all {
-		open, writes := has(p.PID, of)
+		open, writes := has(p.PID, is)
 		if !open {
 			continue
 		}
@@ -65,13 +80,13 @@ func Openers(of fs.FileInfo) (list []Opener, err error) {
 
 // has tells whether a process has a file or device open, and whether it may write to it. One that ended, or that
 // david may not look at, has not.
-func has(pid int, of fs.FileInfo) (open, writes bool) {
+func has(pid int, is func(unix.Statx_t) bool) (open, writes bool) {
 	fds, err := os.ReadDir(file(pid, "fd"))
 	if err != nil {
 		return false, false
 	}
 	for _, fd := range fds {
-		if leadsTo(file(pid, "fd/"+fd.Name()), of) {
+		if leadsTo(file(pid, "fd/"+fd.Name()), is) {
 			open, writes = true, writes || writable(pid, fd.Name())
 		}
 	}
@@ -80,16 +95,9 @@ func has(pid int, of fs.FileInfo) (open, writes bool) {
 
 // leadsTo tells whether a link of a process leads to a file or device. It asks no file system, which may be one that
 // does not answer, but what the kernel knows of it.
-func leadsTo(link string, of fs.FileInfo) bool {
+func leadsTo(link string, is func(unix.Statx_t) bool) bool {
 	var got unix.Statx_t
-	if unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_INO, &got) != nil {
-		return false
-	}
-	want := of.Sys().(*syscall.Stat_t)
-	if of.Mode()&fs.ModeDevice != 0 {
-		return uint32(got.Mode)&unix.S_IFMT == want.Mode&unix.S_IFMT && unix.Mkdev(got.Rdev_major, got.Rdev_minor) == want.Rdev
-	}
-	return unix.Mkdev(got.Dev_major, got.Dev_minor) == want.Dev && got.Ino == want.Ino
+	return unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_INO, &got) == nil && is(got)
 }
 
 var flagsLine = regexp.MustCompile(`(?m)^flags:\s*([0-7]+)`)

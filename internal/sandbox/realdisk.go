@@ -63,9 +63,9 @@ func realDisk(path string) (string, error) {
 }
 
 // unheld refuses a disk that somebody has without telling the kernel that it is theirs alone: by a loop device of it,
-// by another loop device of its own file, or as a process that may write to it.
+// by another loop device of its own file, under whichever name, or as a process that may write to it or to its file.
 func unheld(path, real string) error {
-	above, err := loopdev.Of(real)
+	above, err := loopdev.Behind(real)
 	if err != nil {
 		return fmt.Errorf("%s: cannot see whether it lies behind a loop device: %w", path, err)
 	}
@@ -79,28 +79,50 @@ func unheld(path, real string) error {
 	if len(beside) > 0 {
 		return fmt.Errorf("%s: %w: its file is also that of %s: detach one of them (losetup -d %[4]s)", path, ErrDisk, strings.Join(beside, ", "), strings.Join(beside, " "))
 	}
+	if err := fileUnwritten(path, real); err != nil {
+		return err
+	}
 	return unwritten(path, real)
 }
 
-// unwritten refuses a disk that a process has open for writing. david has none of them open yet: what it has it was
-// started with, and so has whoever started it.
+// fileUnwritten refuses a loop device whose file a process has open for writing.
+func fileUnwritten(path, real string) error {
+	backing, file, err := loopdev.Backing(real)
+	if err != nil {
+		return fmt.Errorf("%s: cannot see which file it has: %w", path, err)
+	}
+	if backing == "" || file.Rdev != 0 {
+		return nil
+	}
+	openers, err := process.OpenersOf(file.Dev, file.Ino)
+	return noWriter(path, "its file "+backing, openers, err)
+}
+
+// unwritten refuses a disk that a process has open for writing.
 func unwritten(path, real string) error {
 	info, err := os.Stat(real)
 	if err != nil {
 		return fmt.Errorf("%s: %w: %w", path, ErrDisk, err)
 	}
 	openers, err := process.Openers(info)
+	return noWriter(path, "it", openers, err)
+}
+
+// noWriter refuses what is open for writing. david has none of it open yet: what it has it was started with, and so has
+// whoever started it.
+func noWriter(path, what string, openers []process.Opener, err error) error {
 	if err != nil {
-		return fmt.Errorf("%s: cannot see who has it open: %w", path, err)
+		return fmt.Errorf("%s: cannot see who has %s open: %w", path, what, err)
 	}
 	writers := slices.DeleteFunc(openers, func(o process.Opener) bool { return !o.Writes })
+	others := slices.DeleteFunc(slices.Clone(writers), func(o process.Opener) bool { return o.Own })
 	switch {
 	case len(writers) == 0:
 		return nil
-	case !slices.ContainsFunc(writers, func(o process.Opener) bool { return !o.Own }):
-		return fmt.Errorf("%s: %w: david itself was started with it open for writing: close it in the shell or script that starts david", path, ErrDisk)
+	case len(others) == 0:
+		return fmt.Errorf("%s: %w: david itself was started with %s open for writing: close it in the shell or script that starts david", path, ErrDisk, what)
 	}
-	return fmt.Errorf("%s: %w: it is open for writing in %s: close it there, or end that", path, ErrDisk, process.Names(slices.DeleteFunc(writers, func(o process.Opener) bool { return o.Own })))
+	return fmt.Errorf("%s: %w: %s is open for writing in %s: close it there, or end that", path, ErrDisk, what, process.Names(others))
 }
 
 func text(dir, file string) string {

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"david/internal/result"
+	"david/internal/testmount"
 	"david/internal/unmount"
 )
 
@@ -128,12 +131,25 @@ func TestDisksOfOthers(t *testing.T) {
 	refused(check(above, dev), "it is the file of "+above)
 	letGo()
 
-	beside, letGo := again(t, text("/sys/block/"+filepath.Base(dev), "loop/backing_file"))
-	refused(check(dev), "its file is also that of "+beside)
-	refused(check(dev, beside), "its file is also that of "+beside)
+	file := text("/sys/block/"+filepath.Base(dev), "loop/backing_file")
+	hard, bound := file+"-2", t.TempDir()
+	for _, err := range []error{os.Link(file, hard), unix.Mount(filepath.Dir(file), bound, "", unix.MS_BIND, "")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { testmount.Off(t, bound) })
+	for _, name := range []string{file, hard, filepath.Join(bound, "a")} {
+		beside, letGo := again(t, name)
+		refused(check(dev), "its file is also that of "+beside)
+		refused(check(dev, beside), "its file is also that of "+beside)
+		letGo()
+	}
+	pid, letGo := heldBy(t, hard, os.O_RDWR)
+	refused(check(dev), fmt.Sprintf("its file %s is open for writing in sleep (process %d)", file, pid))
 	letGo()
 
-	pid, letGo := heldBy(t, dev, os.O_RDWR)
+	pid, letGo = heldBy(t, dev, os.O_RDWR)
 	refused(check(dev), fmt.Sprintf("it is open for writing in sleep (process %d)", pid))
 	letGo()
 	own, err := os.OpenFile(dev, os.O_WRONLY, 0)
