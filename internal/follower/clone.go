@@ -176,7 +176,8 @@ func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Du
 		return err
 	}
 	if len(running) == 0 {
-		own, err := r.start(ctx, leader, false)
+		// MariaDB throws away what it has received and not applied when replication starts: not before the leader answers.
+		own, err := r.start(ctx, leader, r.State == Following && mariaDB(r.Flavour))
 		if err != nil {
 			return err
 		}
@@ -187,10 +188,41 @@ func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Du
 	}
 	p, err := r.reachBoth(ctx, leader)
 	if err != nil {
-		return err
+		return r.waits(ctx, leader, err)
 	}
 	defer p.close()
+	if err := r.takeUp(ctx, p); err != nil {
+		return err
+	}
 	return p.catchUp(ctx, patience)
+}
+
+// takeUp starts replication where both of its threads have stopped, unless that would lose what was received.
+func (r *Record) takeUp(ctx context.Context, p pair) error {
+	s, err := p.replication(ctx)
+	if err != nil || s == nil || s["io_running"] != "No" || s["sql_running"] != "No" {
+		return err
+	}
+	if p.maria {
+		if err := r.keeps(ctx, p); err != nil {
+			return err
+		}
+	}
+	return p.follower.Exec(ctx, p.start)
+}
+
+// waits says of a follower whose leader does not answer that its replication is stopped, where it is.
+func (r *Record) waits(ctx context.Context, leader mysqld.Addr, why error) error {
+	own, err := mysqld.Open(ctx, r.addr(leader))
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	defer own.Close()
+	s, err := r.pair(nil, own).replication(ctx)
+	if err == nil && s != nil && s["io_running"] == "No" && s["sql_running"] == "No" {
+		why = fmt.Errorf("%w; the follower's server runs, and its replication stays stopped until its leader answers this command; without the leader: david follower promote %s", why, r.Name)
+	}
+	return errors.Join(why, err)
 }
 
 // unmake removes what was made so far, also where the user does not want to wait any more.

@@ -42,6 +42,7 @@ type scene struct {
 	home   string
 	dir    string // where followers are made
 	leader mysqld.Addr
+	server *testserver.Server // the leader, where a test may kill it
 	conn   *mysqld.Conn
 	writes atomic.Int64
 }
@@ -177,7 +178,7 @@ func (x *scene) clone(name string) *follower.Record {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.t.Cleanup(func() { r.Close() })
+	x.t.Cleanup(func() { r.Kill(); r.Close() }) // of a test that failed
 	return r
 }
 

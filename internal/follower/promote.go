@@ -38,7 +38,7 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string,
 		defer of.Close()
 		p.leader = of
 	}
-	if err := p.goOn(ctx); err != nil {
+	if err := r.goOn(ctx, p); err != nil {
 		return "", err
 	}
 	if p.leader != nil {
@@ -145,17 +145,13 @@ func (p pair) lacks(ctx context.Context) (string, error) {
 // goOn has a follower apply what it has received, where it does not. MariaDB with GTIDs throws its relay log away when it is
 // started with both threads stopped, to fetch it anew (sql/sql_repl.cc, start_slave); of a leader that does not answer, what was
 // received and not applied is nowhere else, and only the user can apply it.
-func (p pair) goOn(ctx context.Context) error {
+func (r *Record) goOn(ctx context.Context, p pair) error {
 	s, err := p.replication(ctx)
 	if err != nil || s == nil || s["sql_running"] != "No" {
 		return err
 	}
 	if p.maria && s["io_running"] == "No" {
-		if done, err := p.has(ctx, s["gtid_io_pos"]); err != nil || done || p.leader != nil { // which has it all: receiving says what to do
-			return err
-		}
-		return refuse("both threads of its replication have stopped, its leader does not answer, and what it has received is not all applied (to %s): %s would throw that away. "+
-			"Apply it by hand: mariadb-binlog --start-position=%s %s and later ones of its relay log | mariadb; then promote it", s["gtid_io_pos"], p.start, s["relay_log_pos"], s["relay_log_file"])
+		return r.keeps(ctx, p) // of a leader that has it all receiving says what to do
 	}
 	if err := p.follower.Exec(ctx, p.start+" SQL_THREAD"); err != nil {
 		return fmt.Errorf("cannot have the follower apply what it has received: %w", err)
@@ -163,14 +159,55 @@ func (p pair) goOn(ctx context.Context) error {
 	return nil
 }
 
+// keeps refuses where a follower of MariaDB's, both of whose threads have stopped, has received what it has not applied and its
+// leader does not have: to start it would throw that away.
+func (r *Record) keeps(ctx context.Context, p pair) error {
+	left, err := r.unapplied(ctx, p)
+	if err != nil || left.to == "" {
+		return err
+	}
+	why := "its leader does not answer"
+	if p.leader != nil {
+		sends, err := p.sends(ctx, left.to)
+		if err != nil || sends {
+			return err
+		}
+		why = "its leader has not got (any more) what that begins or ends with"
+	}
+	return refuse("both threads of its replication have stopped, %s, and what it has received is not all applied (to %s): %s would throw that away. "+
+		"Apply it by hand: %s; then promote it", why, left.to, p.start, left.byHand())
+}
+
+// sends tells whether a leader of MariaDB's has all from what its follower has applied to a position.
+func (p pair) sends(ctx context.Context, position string) (bool, error) {
+	now, err := p.at(ctx, p.leader)
+	if err != nil || !ahead(now, position) {
+		return false, err
+	}
+	logs, err := p.leader.Records(ctx, "SHOW BINARY LOGS")
+	if err != nil || len(logs) == 0 {
+		return false, err
+	}
+	var begins string // of the first log that is left
+	if err := p.leader.Row(ctx, "SELECT BINLOG_GTID_POS(?, 4)", []any{logs[0]["log_name"]}, &begins); err != nil {
+		return false, err
+	}
+	applied, _, err := p.applies(ctx)
+	return ahead(applied, begins), err
+}
+
+// applies returns what a follower of MariaDB's has applied: by replication, and by its binary log's state, somebody by hand among
+// them.
+func (p pair) applies(ctx context.Context) (replicated, logged string, err error) {
+	err = p.follower.Row(ctx, "SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_state", nil, &replicated, &logged)
+	return replicated, logged, err
+}
+
 // has tells whether a follower of MariaDB has all up to a position: what replication has applied, or, by the leader's own GTIDs,
 // somebody by hand. The follower's own writes, which may have the same numbers, do not count.
 func (p pair) has(ctx context.Context, position string) (bool, error) {
-	var replicated, logged string
-	if err := p.follower.Row(ctx, "SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_state", nil, &replicated, &logged); err != nil {
-		return false, err
-	}
-	return ahead(replicated, position) || includes(logged, position), nil
+	replicated, logged, err := p.applies(ctx)
+	return err == nil && (ahead(replicated, position) || includes(logged, position)), err
 }
 
 // includes tells whether a binary log's state, the last GTID of each domain and server, has all of a position.

@@ -106,7 +106,7 @@ func newSubvolume(t *testing.T, size string) (x *scene, point string) {
 		t.Fatal(err)
 	}
 	s.Restart()
-	x = &scene{t: t, home: t.TempDir(), dir: filepath.Join(point, "f")}
+	x = &scene{t: t, home: t.TempDir(), dir: filepath.Join(point, "f"), server: s}
 	if err := os.Mkdir(x.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
