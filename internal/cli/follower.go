@@ -187,7 +187,7 @@ func (a *app) promote(ctx context.Context, f followerFlags, r *follower.Record, 
 		fmt.Fprintf(a.out, "%s on port %d would apply what it has received, follow %s no more, and take writes%s\nnothing was changed: --apply does it\n", r.Name, r.Port, r.Leader, eventsOf(r))
 		return nil
 	}
-	lacks, err := r.Promote(ctx, leader)
+	lacks, err := r.Promote(ctx, leader, func(text string) { a.remark("%s: %s", r.Name, text) })
 	if err != nil && !errors.Is(err, follower.ErrAccountLeft) {
 		return err
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +19,9 @@ import (
 // Promote makes a follower a server of its own that takes writes: what it has received is applied, it follows
 // nobody any more, and the account that was made for it is dropped, on both. The leader need not answer: its
 // account is left then, and the error is ErrAccountLeft. It is the caller's to see that nobody writes to the
-// leader any more: what it has lacked of the leader by its promotion, of a leader that answers, is returned as GTIDs.
-func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string, err error) {
+// leader any more: what it has lacked of the leader by its promotion, of a leader that answers, is returned as GTIDs. What else
+// the user should know is said.
+func (r *Record) Promote(ctx context.Context, leader mysqld.Addr, say func(string)) (lacks string, err error) {
 	if r.State == Promoted && r.Account != "" { // an earlier promotion got so far
 		return "", r.expel(ctx, leader)
 	}
@@ -34,9 +37,17 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string,
 	}
 	defer own.Close()
 	p := r.pair(nil, own)
+	p.say = say
 	if of, err := r.reach(ctx, leader); err == nil {
 		defer of.Close()
 		p.leader = of
+	}
+	if err := p.only(ctx); err != nil {
+		return "", err
+	}
+	was, err := p.replication(ctx)
+	if err != nil {
+		return "", err
 	}
 	if err := r.goOn(ctx, p); err != nil {
 		return "", err
@@ -53,7 +64,63 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string,
 	if lacks, err = p.lacks(ctx); err != nil {
 		return "", err
 	}
+	if err := p.remarks(ctx, was); err != nil {
+		return "", err
+	}
 	return lacks, r.free(ctx, p, leader)
+}
+
+// only refuses a follower that replicates from others, too: it would take writes and theirs, or lose what was set up.
+func (p pair) only(ctx context.Context) error {
+	ask, column, undo := p.status, "channel_name", "STOP REPLICA FOR CHANNEL '%[1]s'; RESET REPLICA ALL FOR CHANNEL '%[1]s'"
+	if p.maria {
+		ask, column, undo = "SHOW ALL SLAVES STATUS", "connection_name", "STOP SLAVE '%[1]s'; RESET SLAVE '%[1]s' ALL"
+	}
+	rows, err := p.follower.Records(ctx, ask)
+	for _, row := range rows {
+		if called := row[column]; err == nil && called != "" {
+			err = refuse("the follower replicates from %s, too, by the connection %s: %s there first", row["source_host"]+row["master_host"], called, fmt.Sprintf(undo, called))
+		}
+	}
+	return err
+}
+
+// remarks tells what a follower that is about to be promoted may lack, and what is open on it, by what it said of its replication
+// before anything was done.
+func (p pair) remarks(ctx context.Context, was map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		if value := was[name]; strings.HasPrefix(name, "replicate_") && value != "" {
+			p.say(fmt.Sprintf("its replication was filtered (%s=%s): rows that its leader has may be missing", name, value))
+		}
+	}
+	if p.leader == nil && was != nil {
+		if err := p.upTo(ctx, was); err != nil {
+			return err
+		}
+	}
+	open, err := p.follower.Records(ctx, "XA RECOVER")
+	if err == nil && len(open) > 0 { // who may not ask is no reason not to promote
+		p.say(fmt.Sprintf("it has %d prepared transactions, which hold their locks: XA RECOVER shows them, XA COMMIT or XA ROLLBACK ends each", len(open)))
+	}
+	return nil
+}
+
+// upTo tells what a follower has of a leader that does not answer.
+func (p pair) upTo(ctx context.Context, was map[string]string) error {
+	position := p.position
+	if p.maria {
+		position = "@@GLOBAL.gtid_slave_pos"
+	}
+	var at string
+	if err := p.follower.Row(ctx, "SELECT "+position, nil, &at); err != nil {
+		return err
+	}
+	stopped := ""
+	if was["io_running"] == "No" {
+		stopped = "; it had not been receiving before (" + cmp.Or(was["last_io_error"], "its replication was stopped") + "), so what its leader wrote since then is missing"
+	}
+	p.say("its leader does not answer: it has what it received of that, up to " + strings.ReplaceAll(at, "\n", "") + stopped)
+	return nil
 }
 
 // free has a follower that has applied all take writes, and follow nobody.
@@ -268,13 +335,16 @@ func (p pair) appliedOf(ctx context.Context, s map[string]string) error {
 			return err
 		}
 	}
-	for {
+	for said := false; ; said = true {
 		var left string
 		if err := p.follower.Row(ctx, fmt.Sprintf(p.wait, received, 1), nil, &left); err != nil {
 			return err
 		}
 		if left == "0" {
 			return nil
+		}
+		if !said {
+			p.say("waiting until the follower has applied what it has received, to " + received + delayed(s))
 		}
 		if s, err = p.replication(ctx); err != nil {
 			return err
@@ -284,6 +354,14 @@ func (p pair) appliedOf(ctx context.Context, s map[string]string) error {
 				cmp.Or(s["last_sql_error"], "somebody stopped it"), p.start, p.discards())
 		}
 	}
+}
+
+// delayed tells of a follower that is meant to be late.
+func delayed(s map[string]string) string {
+	if late := s["sql_delay"]; late != "" && late != "0" {
+		return "; its replication is set to be " + late + " s late"
+	}
+	return ""
 }
 
 // discards warns of what loses a relay log.

@@ -64,7 +64,7 @@ func TestRelayLogKept(t *testing.T) {
 		t.Fatalf("started though its leader has purged what it has received: %v", err)
 	}
 	x.server.Kill()
-	_, err = r.Promote(t.Context(), x.leader)
+	_, err = r.Promote(t.Context(), x.leader, quiet)
 	if !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "would throw that away") {
 		t.Fatalf("promoted without what it has received: %v", err)
 	}
@@ -75,7 +75,7 @@ func TestRelayLogKept(t *testing.T) {
 	if out, err := apply.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", command, err, out)
 	}
-	if _, err := r.Promote(t.Context(), x.leader); !errors.Is(err, follower.ErrAccountLeft) {
+	if _, err := r.Promote(t.Context(), x.leader, quiet); !errors.Is(err, follower.ErrAccountLeft) {
 		t.Errorf("promoted with a leader that does not answer: %v", err)
 	}
 	has(4000)

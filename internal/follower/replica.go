@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,7 @@ type pair struct {
 	leader, follower *mysqld.Conn
 	words
 	maria bool
+	say   func(string)
 	since string // GTIDs that the follower's data must have: the leader had them before they were taken
 }
 
@@ -289,6 +291,7 @@ func (p pair) reach(ctx context.Context, goal string) error {
 // "master"; nil where it follows nobody.
 func (p pair) replication(ctx context.Context) (map[string]string, error) {
 	rows, err := p.follower.Records(ctx, p.status)
+	rows = slices.DeleteFunc(rows, func(row map[string]string) bool { return row["channel_name"] != "" }) // somebody's own
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func TestSubvolumeFollower(t *testing.T) {
 		if i == 2 {
 			end()
 			x.promotes(r, x.open(x.own(r)))
-		} else if _, err := r.Promote(t.Context(), x.leader); err != nil {
+		} else if _, err := r.Promote(t.Context(), x.leader, quiet); err != nil {
 			t.Error(err)
 		}
 		if i == 0 {
