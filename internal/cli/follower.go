@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -259,6 +260,9 @@ func (a *app) drop(ctx context.Context, f followerFlags, r *follower.Record, lea
 		what += ", " + r.ZFS.String()
 	}
 	if !f.apply {
+		if names := r.Replicas(ctx, leader); len(names) > 0 {
+			a.remark("%s replicates from %s: stop that first", strings.Join(names, ", "), r.Name)
+		}
 		fmt.Fprintf(a.out, "would be removed: %s\nnothing was changed: --apply does it\n", what)
 		return nil
 	}
