@@ -156,6 +156,7 @@ func (a *app) printVerdict(v follower.Verdict, err error, asJSON bool) error {
 	if v.Tables == 0 && err != nil {
 		return err
 	}
+	a.remarkChanged(v)
 	if asJSON {
 		return errors.Join(err, a.printJSON(v))
 	}
@@ -163,6 +164,13 @@ func (a *app) printVerdict(v follower.Verdict, err error, asJSON bool) error {
 		fmt.Fprintf(a.out, "no row differs: %d tables have the same checksums on both at %s\n", v.Tables, v.At)
 	}
 	return err
+}
+
+// remarkChanged tells what was not compared.
+func (a *app) remarkChanged(v follower.Verdict) {
+	if len(v.Changed) > 0 {
+		a.remark("changed meanwhile by CREATE, ALTER, RENAME, TRUNCATE or DROP, so not compared: %s", strings.Join(v.Changed, ", "))
+	}
 }
 
 func (a *app) followerPromoteCommand() *cobra.Command {

@@ -117,11 +117,7 @@ func (l *Leader) logs() error {
 
 // unfiltered refuses a server that leaves databases out of its binary log: the clone has them, and never gets their changes.
 func (l *Leader) unfiltered(ctx context.Context, c *mysqld.Conn) error {
-	ask := "SHOW MASTER STATUS"
-	if !mariaDB(l.Flavour) && l.version.AtLeast(8, 2, 0) {
-		ask = "SHOW BINARY LOG STATUS"
-	}
-	rows, err := c.Records(ctx, ask)
+	rows, err := c.Records(ctx, logStatus(l.Flavour, l.version))
 	if err != nil {
 		return err
 	}
@@ -133,6 +129,14 @@ func (l *Leader) unfiltered(ctx context.Context, c *mysqld.Conn) error {
 		}
 	}
 	return nil
+}
+
+// logStatus asks how far a server's binary log is.
+func logStatus(f mycnf.Flavour, v mycnf.Version) string {
+	if !mariaDB(f) && v.AtLeast(8, 2, 0) {
+		return "SHOW BINARY LOG STATUS"
+	}
+	return "SHOW MASTER STATUS"
 }
 
 // listens makes sure that a replica can reach it.

@@ -33,17 +33,21 @@ type words struct {
 	until                      string // of a start, GTIDs
 	skip                       string // the option that starts without replication
 	replicas                   string // lists a server's
+	logs                       string // how far the binary log is
 }
 
 func (r *Record) words() words {
 	if mariaDB(r.Flavour) {
 		return words{"START SLAVE", "STOP SLAVE", "RESET SLAVE ALL", "SHOW SLAVE STATUS", "@@GLOBAL.gtid_binlog_pos",
-			"SELECT MASTER_GTID_WAIT('%s', %d)", "START SLAVE UNTIL master_gtid_pos = '%s'", "skip-slave-start", "SHOW SLAVE HOSTS"}
+			"SELECT MASTER_GTID_WAIT('%s', %d)", "START SLAVE UNTIL master_gtid_pos = '%s'", "skip-slave-start", "SHOW SLAVE HOSTS", ""}
 	}
 	w := words{"START REPLICA", "STOP REPLICA", "RESET REPLICA ALL", "SHOW REPLICA STATUS", "@@GLOBAL.gtid_executed",
-		"SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %d)", "START REPLICA UNTIL SQL_AFTER_GTIDS = '%s'", "skip-replica-start", "SHOW REPLICAS"}
-	if v, err := mycnf.ParseVersion(r.Version); err == nil && !v.AtLeast(8, 0, 26) {
-		w.skip = "skip-slave-start"
+		"SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %d)", "START REPLICA UNTIL SQL_AFTER_GTIDS = '%s'", "skip-replica-start", "SHOW REPLICAS", "SHOW MASTER STATUS"}
+	if v, err := mycnf.ParseVersion(r.Version); err == nil {
+		w.logs = logStatus(r.Flavour, v)
+		if !v.AtLeast(8, 0, 26) {
+			w.skip = "skip-slave-start"
+		}
 	}
 	return w
 }
