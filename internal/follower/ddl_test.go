@@ -49,3 +49,49 @@ func TestVerifyBesideDDL(t *testing.T) {
 		})
 	}
 }
+
+// TestCloneBesideDDL: a clone of a MariaDB that was taken in the midst of a DDL statement, which the follower's server ends by itself,
+// is given up, and says why.
+func TestCloneBesideDDL(t *testing.T) {
+	t.Parallel()
+	x := newScene(t, "mariadb")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			for _, text := range []string{"CREATE TABLE app.passing AS SELECT * FROM app.t0", "TRUNCATE app.passing", "RENAME TABLE app.passing TO app.other", "DROP TABLE app.other"} {
+				if err := x.conn.Exec(ctx, text); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	given := 0
+	for i := 0; i < 30 && given < 2; i++ {
+		q := x.request(fmt.Sprintf("ddl-%d", i))
+		plan, err := follower.Prepare(t.Context(), q)
+		if err != nil {
+			continue // a file was gone when it was to be looked at
+		}
+		if _, err = follower.Make(t.Context(), x.home, q, plan); err != nil {
+			if given++; !errors.Is(err, follower.ErrMidst) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		r, err := follower.Open(x.home, q.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Drop(t.Context(), x.leader, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	<-done
+	if given == 0 {
+		t.Log("no clone was taken in the midst of a statement")
+	}
+	x.nothingLeft()
+}

@@ -22,6 +22,7 @@ var (
 	ErrPurged   = errors.New("the leader has purged binary logs that the follower needs: drop it and clone again")
 	ErrDiverged = errors.New("the follower has transactions that the leader has not")
 	ErrBehind   = errors.New("the follower has not caught up")
+	ErrMidst    = errors.New("the leader was in the midst of a CREATE, ALTER, RENAME, TRUNCATE or DROP when its data were taken, which the follower's server has ended by itself, and its leader would send once more: clone again, by the same command")
 	ErrOther    = errors.New("the clone lacks transactions that the leader had before it was taken: it is of other data than the leader's")
 )
 
@@ -119,6 +120,9 @@ func (p pair) end(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if p.maria { // what it has not got any more it says itself when it is asked to go on from there
+		if err := p.midst(ctx, end); err != nil {
+			return "", err
+		}
 		now, err := p.at(ctx, p.leader)
 		switch {
 		case err != nil:
@@ -144,6 +148,19 @@ func (p pair) end(ctx context.Context) (string, error) {
 		return "", ErrPurged
 	}
 	return end, nil
+}
+
+// midst refuses data that end with a GTID of the follower's own: as it recovers, MariaDB ends a DDL statement that was under way and
+// writes it to its binary log. The leader has that by another GTID, and to apply it twice can fail, or undo what came between.
+func (p pair) midst(ctx context.Context, end string) error {
+	var id string
+	if err := p.follower.Row(ctx, "SELECT @@GLOBAL.server_id", nil, &id); err != nil {
+		return err
+	}
+	if strings.Contains(end, "-"+id+"-") {
+		return fmt.Errorf("%w (%s)", ErrMidst, end)
+	}
+	return nil
 }
 
 // ahead tells whether a position of MariaDB's, the last DOMAIN-SERVER-NUMBER of each domain, is at another or past it.
