@@ -27,6 +27,7 @@ import (
 	"david/internal/ceph"
 	"david/internal/clone"
 	"david/internal/hold"
+	"david/internal/host"
 	"david/internal/input"
 	"david/internal/mysqld"
 )
@@ -96,6 +97,9 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	}
 	if os.Geteuid() != 0 && os.Geteuid() != r.UID {
 		return p, refuse("cannot clone data of %s as %s: run david as root or as that user", account.Name(r.UID), account.Name(os.Geteuid()))
+	}
+	if err := r.runs(ctx); err != nil {
+		return p, err
 	}
 	if len(r.Socket()) > 107 {
 		return p, refuse("cannot make a follower in %s: the path of its socket would be longer than 107 bytes; name a folder with a shorter one with --dir", p.Place.In)
@@ -329,6 +333,10 @@ func (r *Record) stand(ctx context.Context, q Request, p Plan) error {
 	}
 	if late && r.ZFS != nil {
 		return refuse("cannot take a snapshot of %s within --max-pause %s, after which the leader went on: allow more, or set innodb_doublewrite=ON", r.ZFS.Of, q.MaxPause)
+	}
+	if late && r.Way == Copy {
+		return refuse("cannot copy %s in %d files within --max-pause %s, after which the leader went on: allow more, or put the data where blocks can be shared, without --copy (docs/follower.md)",
+			host.Size(p.Place.Bytes), p.Place.Files, q.MaxPause)
 	}
 	if late {
 		return refuse("cannot take %d files within --max-pause %s, after which the leader went on: allow more, or have fewer tables", p.Place.Files, q.MaxPause)

@@ -46,7 +46,8 @@ func TestVolatileLeader(t *testing.T) {
 			conn := s.Open()
 			ask := func(says string) {
 				t.Helper()
-				if _, err := follower.Ask(t.Context(), conn); says == "" && err != nil || says != "" && (!errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), says)) {
+				_, err := follower.Ask(t.Context(), conn)
+				if err = errors.Join(err, follower.Volatile(t.Context(), conn)); says == "" && err != nil || says != "" && (!errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), says)) {
 					t.Errorf("%v, want %q", err, says)
 				}
 			}

@@ -50,6 +50,9 @@ func Look(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 		}
 		return l, err
 	}
+	if err := Volatile(ctx, c); err != nil {
+		return l, err
+	}
 	if err := l.find(); err != nil {
 		return l, err
 	}
@@ -244,12 +247,12 @@ func tables(ctx context.Context, c *mysqld.Conn) error {
 	if len(names) > 0 {
 		return refuse("cannot clone tables that do not survive a crash, or are encrypted: %s; ALTER TABLE ... ENGINE=InnoDB", strings.Join(names, ", "))
 	}
-	return volatile(ctx, c)
+	return nil
 }
 
-// volatile refuses a server with rows in MEMORY tables: a clone lacks them, and the first that changes stops its replication, or
+// Volatile refuses to clone a server with rows in MEMORY tables: a clone lacks them, and the first that changes stops its replication, or
 // differs unseen. Empty ones are followed as any other.
-func volatile(ctx context.Context, c *mysqld.Conn) error {
+func Volatile(ctx context.Context, c *mysqld.Conn) error {
 	tables, err := c.Records(ctx, "SELECT TABLE_SCHEMA AS in_schema, TABLE_NAME AS name FROM information_schema.TABLES WHERE ENGINE = 'MEMORY' AND TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ("+systemSchemas+")")
 	if err != nil {
 		return err
