@@ -42,6 +42,9 @@ func (r *Record) unapplied(ctx context.Context, p pair) (l relayed, err error) {
 	}
 	defer root.Close()
 	list, err := readIn(root, relayLog+".index")
+	if errors.Is(err, os.ErrNotExist) { // somebody has reset its replication
+		return l, nil
+	}
 	if err != nil {
 		return l, fmt.Errorf("cannot see what the follower has received: %w", err)
 	}
@@ -148,7 +151,7 @@ func ends(body []byte) bool {
 		return false
 	}
 	text := string(body[min(len(body), fixed+int(binary.LittleEndian.Uint16(body[11:]))+int(body[8])+1):])
-	return strings.HasPrefix(text, "COMMIT") || strings.HasPrefix(text, "ROLLBACK")
+	return strings.HasPrefix(text, "COMMIT") || strings.HasPrefix(text, "ROLLBACK") || strings.HasPrefix(text, "XA ")
 }
 
 // torn takes the end of a log for no error, wherever it is.
