@@ -41,8 +41,7 @@ func TestVerifyBesideDDL(t *testing.T) {
 			}
 			cancel()
 			<-done
-			own := x.open(x.own(r))
-			x.differs(r, own)
+			x.differs(r, x.open(x.own(r))) // what does is told
 			if err := r.Drop(t.Context(), x.leader, false); err != nil && !errors.Is(err, follower.ErrAccountLeft) {
 				t.Error(err)
 			}

@@ -199,8 +199,9 @@ func (p pair) altered(ctx context.Context, leader *mysqld.Single, since spot, ta
 	}
 	for _, table := range tables {
 		schema, bare, _ := strings.Cut(strings.ToLower(table), ".")
+		ofSchema, ofTable := named(schema), named(bare)
 		if slices.ContainsFunc(statements, func(text string) bool {
-			return strings.Contains(text, bare) || strings.Contains(text, "drop database") && strings.Contains(text, schema)
+			return ofSchema.MatchString(text) && (ofTable.MatchString(text) || strings.Contains(text, "drop database") || strings.Contains(text, "drop schema"))
 		}) {
 			changed = append(changed, table)
 		} else {
@@ -208,6 +209,11 @@ func (p pair) altered(ctx context.Context, leader *mysqld.Single, since spot, ta
 		}
 	}
 	return same, changed, nil
+}
+
+// named matches a statement that has a name as a whole word.
+func named(name string) *regexp.Regexp {
+	return regexp.MustCompile(`(^|[^\pL\pN_$])` + regexp.QuoteMeta(name) + `([^\pL\pN_$]|$)`)
 }
 
 // resumePatience is how long a follower may take to go on.
