@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -155,6 +156,7 @@ func (a *app) printVerdict(v follower.Verdict, err error, asJSON bool) error {
 	if v.Tables == 0 && err != nil {
 		return err
 	}
+	a.remarkChanged(v)
 	if asJSON {
 		return errors.Join(err, a.printJSON(v))
 	}
@@ -162,6 +164,13 @@ func (a *app) printVerdict(v follower.Verdict, err error, asJSON bool) error {
 		fmt.Fprintf(a.out, "no row differs: %d tables have the same checksums on both at %s\n", v.Tables, v.At)
 	}
 	return err
+}
+
+// remarkChanged tells what was not compared.
+func (a *app) remarkChanged(v follower.Verdict) {
+	if len(v.Changed) > 0 {
+		a.remark("changed meanwhile by CREATE, ALTER, RENAME, TRUNCATE or DROP, so not compared: %s", strings.Join(v.Changed, ", "))
+	}
 }
 
 func (a *app) followerPromoteCommand() *cobra.Command {
@@ -187,7 +196,7 @@ func (a *app) promote(ctx context.Context, f followerFlags, r *follower.Record, 
 		fmt.Fprintf(a.out, "%s on port %d would apply what it has received, follow %s no more, and take writes%s\nnothing was changed: --apply does it\n", r.Name, r.Port, r.Leader, eventsOf(r))
 		return nil
 	}
-	lacks, err := r.Promote(ctx, leader)
+	lacks, err := r.Promote(ctx, leader, func(text string) { a.remark("%s: %s", r.Name, text) })
 	if err != nil && !errors.Is(err, follower.ErrAccountLeft) {
 		return err
 	}
@@ -259,6 +268,9 @@ func (a *app) drop(ctx context.Context, f followerFlags, r *follower.Record, lea
 		what += ", " + r.ZFS.String()
 	}
 	if !f.apply {
+		if names := r.Replicas(ctx, leader); len(names) > 0 {
+			a.remark("%s replicates from %s: stop that first", strings.Join(names, ", "), r.Name)
+		}
 		fmt.Fprintf(a.out, "would be removed: %s\nnothing was changed: --apply does it\n", what)
 		return nil
 	}

@@ -109,6 +109,7 @@ func (a *app) followerClone(ctx context.Context, f cloneFlags, name string) erro
 		err = a.withFollower(followerFlags{serverFlags: f.serverFlags}, name, func(r *follower.Record, leader mysqld.Addr) error {
 			v, err := r.Verify(ctx, leader)
 			doc.Verdict = &v
+			a.remarkChanged(v)
 			return err
 		})
 	}

@@ -176,7 +176,9 @@ func (a *app) clonePod(ctx context.Context, f cloneFlags, name string) error {
 	}
 	doc.Applied, doc.Times = true, &times
 	if f.verify {
-		doc.Verdict, err = verifyPod(ctx, q)
+		if doc.Verdict, err = verifyPod(ctx, q); doc.Verdict != nil {
+			a.remarkChanged(*doc.Verdict)
+		}
 	}
 	if f.json {
 		return errors.Join(err, a.printJSON(doc))

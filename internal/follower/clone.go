@@ -27,6 +27,7 @@ import (
 	"david/internal/ceph"
 	"david/internal/clone"
 	"david/internal/hold"
+	"david/internal/host"
 	"david/internal/input"
 	"david/internal/mysqld"
 )
@@ -96,6 +97,9 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	}
 	if os.Geteuid() != 0 && os.Geteuid() != r.UID {
 		return p, refuse("cannot clone data of %s as %s: run david as root or as that user", account.Name(r.UID), account.Name(os.Geteuid()))
+	}
+	if err := r.runs(ctx); err != nil {
+		return p, err
 	}
 	if len(r.Socket()) > 107 {
 		return p, refuse("cannot make a follower in %s: the path of its socket would be longer than 107 bytes; name a folder with a shorter one with --dir", p.Place.In)
@@ -176,7 +180,8 @@ func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Du
 		return err
 	}
 	if len(running) == 0 {
-		own, err := r.start(ctx, leader, false)
+		// MariaDB throws away what it has received and not applied when replication starts: not before the leader answers.
+		own, err := r.start(ctx, leader, r.State == Following && mariaDB(r.Flavour))
 		if err != nil {
 			return err
 		}
@@ -187,10 +192,41 @@ func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Du
 	}
 	p, err := r.reachBoth(ctx, leader)
 	if err != nil {
-		return err
+		return r.waits(ctx, leader, err)
 	}
 	defer p.close()
+	if err := r.takeUp(ctx, p); err != nil {
+		return err
+	}
 	return p.catchUp(ctx, patience)
+}
+
+// takeUp starts replication where both of its threads have stopped, unless that would lose what was received.
+func (r *Record) takeUp(ctx context.Context, p pair) error {
+	s, err := p.replication(ctx)
+	if err != nil || s == nil || s["io_running"] != "No" || s["sql_running"] != "No" {
+		return err
+	}
+	if p.maria {
+		if err := r.keeps(ctx, p); err != nil {
+			return err
+		}
+	}
+	return p.follower.Exec(ctx, p.start)
+}
+
+// waits says of a follower whose leader does not answer that its replication is stopped, where it is.
+func (r *Record) waits(ctx context.Context, leader mysqld.Addr, why error) error {
+	own, err := mysqld.Open(ctx, r.addr(leader))
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	defer own.Close()
+	s, err := r.pair(nil, own).replication(ctx)
+	if err == nil && s != nil && s["io_running"] == "No" && s["sql_running"] == "No" {
+		why = fmt.Errorf("%w; the follower's server runs, and its replication stays stopped until its leader answers this command; without the leader: david follower promote %s", why, r.Name)
+	}
+	return errors.Join(why, err)
 }
 
 // unmake removes what was made so far, also where the user does not want to wait any more.
@@ -297,6 +333,10 @@ func (r *Record) stand(ctx context.Context, q Request, p Plan) error {
 	}
 	if late && r.ZFS != nil {
 		return refuse("cannot take a snapshot of %s within --max-pause %s, after which the leader went on: allow more, or set innodb_doublewrite=ON", r.ZFS.Of, q.MaxPause)
+	}
+	if late && r.Way == Copy {
+		return refuse("cannot copy %s in %d files within --max-pause %s, after which the leader went on: allow more, or put the data where blocks can be shared, without --copy (docs/follower.md)",
+			host.Size(p.Place.Bytes), p.Place.Files, q.MaxPause)
 	}
 	if late {
 		return refuse("cannot take %d files within --max-pause %s, after which the leader went on: allow more, or have fewer tables", p.Place.Files, q.MaxPause)

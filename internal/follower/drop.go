@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/moby/sys/mountinfo"
 
@@ -34,7 +37,7 @@ func (r *Record) Drop(ctx context.Context, leader mysqld.Addr, leaveImage bool) 
 		}
 	}
 	if !r.gone() { // else it is half-dropped already
-		if err := errors.Join(r.meant(ctx, leader), r.alone(), r.plain()); err != nil {
+		if err := errors.Join(r.meant(ctx, leader), r.alone(), r.plain(), r.unfollowed(ctx, leader)); err != nil {
 			return err
 		}
 	}
@@ -76,6 +79,41 @@ func (r *Record) alone() error {
 	return nil
 }
 
+// Replicas names the servers that replicate from a follower, as its server lists them; nil where that does not answer.
+func (r *Record) Replicas(ctx context.Context, leader mysqld.Addr) []string {
+	ctx, cancel := context.WithTimeout(ctx, replicasPatience)
+	defer cancel()
+	conn, err := mysqld.Open(ctx, r.addr(leader))
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	rows, err := conn.Records(ctx, r.words().replicas)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, row := range rows {
+		name := "server_id " + row["server_id"]
+		if row["host"] != "" { // which it reports where it was told to
+			name += " at " + net.JoinHostPort(row["host"], row["port"])
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// replicasPatience is how long a follower's server may take to list its replicas.
+const replicasPatience = 10 * time.Second
+
+// unfollowed refuses to drop a follower from which others replicate.
+func (r *Record) unfollowed(ctx context.Context, leader mysqld.Addr) error {
+	if names := r.Replicas(ctx, leader); len(names) > 0 {
+		return refuse("cannot drop the follower %s: %s replicates from it: stop that first (its server may list it for another half a minute)", r.Name, strings.Join(names, ", "))
+	}
+	return nil
+}
+
 // plain refuses to remove a folder in which something is mounted, or another subvolume lies: neither is david's, and the one
 // would be emptied, the other not removed.
 func (r *Record) plain() error {
@@ -88,14 +126,18 @@ func (r *Record) plain() error {
 			return refuse("cannot remove the follower %s: something is mounted on %s: umount it first", r.Name, m.Mountpoint)
 		}
 	}
-	if r.Way != Subvolume {
+	if fsid(r.Dir) == "" { // not on btrfs
 		return nil
 	}
-	return filepath.WalkDir(r.data(), func(path string, d fs.DirEntry, err error) error {
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	return filepath.WalkDir(r.Dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
-		}
-		if err == nil && d.IsDir() && path != r.data() && isSubvolume(path) {
+		case err != nil || !d.IsDir() || path == r.Dir || path == filepath.Join(r.Dir, "data"):
+			return nil
+		case path == r.point() || path == r.shown(): // of another filesystem
+			return fs.SkipDir
+		case isSubvolume(path):
 			return refuse("cannot remove the follower %s: first remove what somebody made in it: btrfs subvolume delete %s", r.Name, path)
 		}
 		return nil

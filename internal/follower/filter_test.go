@@ -31,3 +31,36 @@ func TestFilteredLeader(t *testing.T) {
 		})
 	}
 }
+
+// TestVolatileLeader: rows that a clone would lack, or that a crash may spoil, keep a server from being a leader; an empty MEMORY table
+// does not.
+func TestVolatileLeader(t *testing.T) {
+	t.Parallel()
+	for flavour, options := range map[mycnf.Flavour][]string{
+		mycnf.MySQL:   {"--gtid-mode=ON", "--enforce-gtid-consistency=ON"},
+		mycnf.MariaDB: {"--log-bin=changes", "--server-id=1"},
+	} {
+		t.Run(string(flavour), func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Start(t, flavour, options...)
+			conn := s.Open()
+			ask := func(says string) {
+				t.Helper()
+				_, err := follower.Ask(t.Context(), conn)
+				if err = errors.Join(err, follower.Volatile(t.Context(), conn)); says == "" && err != nil || says != "" && (!errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), says)) {
+					t.Errorf("%v, want %q", err, says)
+				}
+			}
+			s.Exec("CREATE DATABASE app", "CREATE TABLE app.`in memory` (id INT PRIMARY KEY) ENGINE=MEMORY")
+			ask("")
+			s.Exec("INSERT INTO app.`in memory` VALUES (1)")
+			ask("cannot clone rows of MEMORY tables: app.in memory; ")
+			s.Exec("DELETE FROM app.`in memory`")
+			ask("")
+			if flavour == mycnf.MariaDB {
+				s.Exec("CREATE SEQUENCE app.numbers ENGINE=MyISAM")
+				ask("do not survive a crash, or are encrypted: app.numbers (MyISAM)")
+			}
+		})
+	}
+}

@@ -30,7 +30,7 @@ func TestResultsFollowers(t *testing.T) {
 					t.Fatalf("cycle %d: %+v, %v", i, v, err)
 				}
 				t.Logf("cycle %d: %+v", i, r.Times)
-				_, err = r.Promote(t.Context(), x.leader)
+				_, err = r.Promote(t.Context(), x.leader, quiet)
 				if err := errors.Join(err, r.Drop(t.Context(), x.leader, false)); err != nil {
 					t.Fatalf("cycle %d: %v", i, err)
 				}

@@ -42,6 +42,7 @@ type scene struct {
 	home   string
 	dir    string // where followers are made
 	leader mysqld.Addr
+	server *testserver.Server // the leader, where a test may kill it
 	conn   *mysqld.Conn
 	writes atomic.Int64
 }
@@ -177,7 +178,7 @@ func (x *scene) clone(name string) *follower.Record {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.t.Cleanup(func() { r.Close() })
+	x.t.Cleanup(func() { r.Kill(); r.Close() }) // of a test that failed
 	return r
 }
 
@@ -360,17 +361,17 @@ func (x *scene) promotes(r *follower.Record, own *mysqld.Conn) {
 	x.unapplied(r, own)
 	x.exec(own, "STOP REPLICA IO_THREAD")
 	x.exec(x.conn, "INSERT INTO app.t2 VALUES (1002, 1, 'too late')")
-	if _, err := r.Promote(x.t.Context(), x.leader); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "does not ask for it: START ") {
+	if _, err := r.Promote(x.t.Context(), x.leader, quiet); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "does not ask for it: START ") {
 		x.t.Fatalf("promoted without what its leader has: %v", err)
 	}
 	x.exec(own, "START REPLICA IO_THREAD")
-	if lacks, err := r.Promote(x.t.Context(), x.leader); err != nil || lacks != "" {
+	if lacks, err := r.Promote(x.t.Context(), x.leader, quiet); err != nil || lacks != "" {
 		x.t.Fatalf("%v; it is said to lack %q", err, lacks)
 	}
 	if _, err := r.Verify(x.t.Context(), x.leader); !errors.Is(err, follower.ErrInput) {
 		x.t.Errorf("compared though it was promoted: %v", err)
 	}
-	if _, err := r.Promote(x.t.Context(), x.leader); !errors.Is(err, follower.ErrInput) {
+	if _, err := r.Promote(x.t.Context(), x.leader, quiet); !errors.Is(err, follower.ErrInput) {
 		x.t.Errorf("promoted twice: %v", err)
 	}
 	x.exec(own, "INSERT INTO app.t2 VALUES (1001, 1, 'own')")
@@ -456,7 +457,7 @@ func (x *scene) unapplied(r *follower.Record, own *mysqld.Conn) {
 	x.exec(own, "STOP REPLICA SQL_THREAD")
 	behind("INSERT INTO app.t2 VALUES (1003, 1, 'in the way')")
 	x.received(r, own, "INSERT INTO app.t2 VALUES (1003, 1, 'of the leader')")
-	if _, err := r.Promote(x.t.Context(), x.leader); err == nil || !strings.Contains(err.Error(), "its replication is stopped: ") {
+	if _, err := r.Promote(x.t.Context(), x.leader, quiet); err == nil || !strings.Contains(err.Error(), "its replication is stopped: ") {
 		x.t.Errorf("promoted without what it has received: %v", err)
 	}
 	if io := x.says(r, own, "slave_io_running") + x.says(r, own, "replica_io_running"); io != "Yes" {
@@ -481,7 +482,7 @@ func (x *scene) leaderless() {
 	dead := x.leader
 	dead.Network, dead.Address = "unix", filepath.Join(x.t.TempDir(), "nobody")
 	if r.Flavour == mycnf.MariaDB {
-		if _, err := r.Promote(x.t.Context(), dead); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "would throw that away") {
+		if _, err := r.Promote(x.t.Context(), dead, quiet); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "would throw that away") {
 			x.t.Errorf("promoted without what it has received: %v", err)
 		}
 		log := filepath.Join(r.Dir, "data", x.says(r, own, "relay_log_file"))
@@ -491,7 +492,7 @@ func (x *scene) leaderless() {
 			x.t.Fatalf("%v: %s", err, out)
 		}
 	}
-	if _, err := r.Promote(x.t.Context(), dead); !errors.Is(err, follower.ErrAccountLeft) {
+	if _, err := r.Promote(x.t.Context(), dead, quiet); !errors.Is(err, follower.ErrAccountLeft) {
 		x.t.Errorf("promoted with a leader that does not answer: %v", err)
 	}
 	if n := x.count(own, "app.t2 WHERE id = 3000"); n != 1 {

@@ -50,6 +50,9 @@ func Look(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 		}
 		return l, err
 	}
+	if err := Volatile(ctx, c); err != nil {
+		return l, err
+	}
 	if err := l.find(); err != nil {
 		return l, err
 	}
@@ -117,11 +120,7 @@ func (l *Leader) logs() error {
 
 // unfiltered refuses a server that leaves databases out of its binary log: the clone has them, and never gets their changes.
 func (l *Leader) unfiltered(ctx context.Context, c *mysqld.Conn) error {
-	ask := "SHOW MASTER STATUS"
-	if !mariaDB(l.Flavour) && l.version.AtLeast(8, 2, 0) {
-		ask = "SHOW BINARY LOG STATUS"
-	}
-	rows, err := c.Records(ctx, ask)
+	rows, err := c.Records(ctx, logStatus(l.Flavour, l.version))
 	if err != nil {
 		return err
 	}
@@ -133,6 +132,14 @@ func (l *Leader) unfiltered(ctx context.Context, c *mysqld.Conn) error {
 		}
 	}
 	return nil
+}
+
+// logStatus asks how far a server's binary log is.
+func logStatus(f mycnf.Flavour, v mycnf.Version) string {
+	if !mariaDB(f) && v.AtLeast(8, 2, 0) {
+		return "SHOW BINARY LOG STATUS"
+	}
+	return "SHOW MASTER STATUS"
 }
 
 // listens makes sure that a replica can reach it.
@@ -228,7 +235,7 @@ func (l *Leader) inside(path string) (rel string, ok bool) {
 // tables makes sure that every table survives a crash, as what is cloned is what a crash would leave, and can
 // be read.
 func tables(ctx context.Context, c *mysqld.Conn) error {
-	rows, err := c.Records(ctx, "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) AS name, ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND "+
+	rows, err := c.Records(ctx, "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) AS name, ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE') AND "+
 		"TABLE_SCHEMA NOT IN ("+systemSchemas+") AND (ENGINE NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') OR CREATE_OPTIONS LIKE '%ENCRYPT%Y%') LIMIT 3")
 	if err != nil {
 		return err
@@ -239,6 +246,29 @@ func tables(ctx context.Context, c *mysqld.Conn) error {
 	}
 	if len(names) > 0 {
 		return refuse("cannot clone tables that do not survive a crash, or are encrypted: %s; ALTER TABLE ... ENGINE=InnoDB", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// Volatile refuses to clone a server with rows in MEMORY tables: a clone lacks them, and the first that changes stops its replication, or
+// differs unseen. Empty ones are followed as any other.
+func Volatile(ctx context.Context, c *mysqld.Conn) error {
+	tables, err := c.Records(ctx, "SELECT TABLE_SCHEMA AS in_schema, TABLE_NAME AS name FROM information_schema.TABLES WHERE ENGINE = 'MEMORY' AND TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ("+systemSchemas+")")
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range tables {
+		var rows bool // TABLE_ROWS may be a day old
+		if err := c.Row(ctx, "SELECT EXISTS (SELECT * FROM "+identifier(t["in_schema"])+"."+identifier(t["name"])+")", nil, &rows); err != nil {
+			return err
+		}
+		if rows {
+			names = append(names, t["in_schema"]+"."+t["name"])
+		}
+	}
+	if len(names) > 0 {
+		return refuse("cannot clone rows of MEMORY tables: %s; a follower would lack them, and stop at the first that changes: empty them, or ALTER TABLE ... ENGINE=InnoDB", strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -254,3 +254,21 @@ func TestPoolFits(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 }
+
+// TestRuns finds a program that the follower's user cannot run before the leader stands still.
+func TestRuns(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root has another user's server")
+	}
+	r := Record{UID: 65534, GID: 65534, Launch: []string{"/bin/true"}}
+	if err := r.runs(t.Context()); err != nil {
+		t.Error(err)
+	}
+	r.Launch = []string{filepath.Join(t.TempDir(), "mariadbd")}
+	if err := errors.Join(os.Chmod(filepath.Dir(r.Launch[0]), 0o700), os.WriteFile(r.Launch[0], []byte("#!/bin/sh\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.runs(t.Context()); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "cannot run the leader's program ("+r.Launch[0]+")") {
+		t.Error(err)
+	}
+}

@@ -20,7 +20,7 @@ func TestOtherLeader(t *testing.T) {
 			x := newScene(t, flavour)
 			r := x.clone("a")
 			other := testserver.Start(t, kind).Root()
-			_, promoted := r.Promote(t.Context(), other)
+			_, promoted := r.Promote(t.Context(), other, quiet)
 			for what, err := range map[string]error{"drop": r.Drop(t.Context(), other, false), "promote": promoted} {
 				if !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "is not the leader of the follower a") || r.State != follower.Following {
 					t.Errorf("%s: %v, %s", what, err, r.State)

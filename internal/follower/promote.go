@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +19,9 @@ import (
 // Promote makes a follower a server of its own that takes writes: what it has received is applied, it follows
 // nobody any more, and the account that was made for it is dropped, on both. The leader need not answer: its
 // account is left then, and the error is ErrAccountLeft. It is the caller's to see that nobody writes to the
-// leader any more: what it has lacked of the leader by its promotion, of a leader that answers, is returned as GTIDs.
-func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string, err error) {
+// leader any more: what it has lacked of the leader by its promotion, of a leader that answers, is returned as GTIDs. What else
+// the user should know is said.
+func (r *Record) Promote(ctx context.Context, leader mysqld.Addr, say func(string)) (lacks string, err error) {
 	if r.State == Promoted && r.Account != "" { // an earlier promotion got so far
 		return "", r.expel(ctx, leader)
 	}
@@ -34,11 +37,19 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string,
 	}
 	defer own.Close()
 	p := r.pair(nil, own)
+	p.say = say
 	if of, err := r.reach(ctx, leader); err == nil {
 		defer of.Close()
 		p.leader = of
 	}
-	if err := p.goOn(ctx); err != nil {
+	if err := p.only(ctx); err != nil {
+		return "", err
+	}
+	was, err := p.replication(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := r.goOn(ctx, p); err != nil {
 		return "", err
 	}
 	if p.leader != nil {
@@ -53,7 +64,63 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr) (lacks string,
 	if lacks, err = p.lacks(ctx); err != nil {
 		return "", err
 	}
+	if err := p.remarks(ctx, was); err != nil {
+		return "", err
+	}
 	return lacks, r.free(ctx, p, leader)
+}
+
+// only refuses a follower that replicates from others, too: it would take writes and theirs, or lose what was set up.
+func (p pair) only(ctx context.Context) error {
+	ask, column, undo := p.status, "channel_name", "STOP REPLICA FOR CHANNEL '%[1]s'; RESET REPLICA ALL FOR CHANNEL '%[1]s'"
+	if p.maria {
+		ask, column, undo = "SHOW ALL SLAVES STATUS", "connection_name", "STOP SLAVE '%[1]s'; RESET SLAVE '%[1]s' ALL"
+	}
+	rows, err := p.follower.Records(ctx, ask)
+	for _, row := range rows {
+		if called := row[column]; err == nil && called != "" {
+			err = refuse("the follower replicates from %s, too, by the connection %s: %s there first", row["source_host"]+row["master_host"], called, fmt.Sprintf(undo, called))
+		}
+	}
+	return err
+}
+
+// remarks tells what a follower that is about to be promoted may lack, and what is open on it, by what it said of its replication
+// before anything was done.
+func (p pair) remarks(ctx context.Context, was map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		if value := was[name]; strings.HasPrefix(name, "replicate_") && value != "" {
+			p.say(fmt.Sprintf("its replication was filtered (%s=%s): rows that its leader has may be missing", name, value))
+		}
+	}
+	if p.leader == nil && was != nil {
+		if err := p.upTo(ctx, was); err != nil {
+			return err
+		}
+	}
+	open, err := p.follower.Records(ctx, "XA RECOVER")
+	if err == nil && len(open) > 0 { // who may not ask is no reason not to promote
+		p.say(fmt.Sprintf("it has %d prepared transactions, which hold their locks: XA RECOVER shows them, XA COMMIT or XA ROLLBACK ends each", len(open)))
+	}
+	return nil
+}
+
+// upTo tells what a follower has of a leader that does not answer.
+func (p pair) upTo(ctx context.Context, was map[string]string) error {
+	position := p.position
+	if p.maria {
+		position = "@@GLOBAL.gtid_slave_pos"
+	}
+	var at string
+	if err := p.follower.Row(ctx, "SELECT "+position, nil, &at); err != nil {
+		return err
+	}
+	stopped := ""
+	if was["io_running"] == "No" {
+		stopped = "; it had not been receiving before (" + cmp.Or(was["last_io_error"], "its replication was stopped") + "), so what its leader wrote since then is missing"
+	}
+	p.say("its leader does not answer: it has what it received of that, up to " + strings.ReplaceAll(at, "\n", "") + stopped)
+	return nil
 }
 
 // free has a follower that has applied all take writes, and follow nobody.
@@ -145,17 +212,13 @@ func (p pair) lacks(ctx context.Context) (string, error) {
 // goOn has a follower apply what it has received, where it does not. MariaDB with GTIDs throws its relay log away when it is
 // started with both threads stopped, to fetch it anew (sql/sql_repl.cc, start_slave); of a leader that does not answer, what was
 // received and not applied is nowhere else, and only the user can apply it.
-func (p pair) goOn(ctx context.Context) error {
+func (r *Record) goOn(ctx context.Context, p pair) error {
 	s, err := p.replication(ctx)
 	if err != nil || s == nil || s["sql_running"] != "No" {
 		return err
 	}
 	if p.maria && s["io_running"] == "No" {
-		if done, err := p.has(ctx, s["gtid_io_pos"]); err != nil || done || p.leader != nil { // which has it all: receiving says what to do
-			return err
-		}
-		return refuse("both threads of its replication have stopped, its leader does not answer, and what it has received is not all applied (to %s): %s would throw that away. "+
-			"Apply it by hand: mariadb-binlog --start-position=%s %s and later ones of its relay log | mariadb; then promote it", s["gtid_io_pos"], p.start, s["relay_log_pos"], s["relay_log_file"])
+		return r.keeps(ctx, p) // of a leader that has it all receiving says what to do
 	}
 	if err := p.follower.Exec(ctx, p.start+" SQL_THREAD"); err != nil {
 		return fmt.Errorf("cannot have the follower apply what it has received: %w", err)
@@ -163,14 +226,55 @@ func (p pair) goOn(ctx context.Context) error {
 	return nil
 }
 
+// keeps refuses where a follower of MariaDB's, both of whose threads have stopped, has received what it has not applied and its
+// leader does not have: to start it would throw that away.
+func (r *Record) keeps(ctx context.Context, p pair) error {
+	left, err := r.unapplied(ctx, p)
+	if err != nil || left.to == "" {
+		return err
+	}
+	why := "its leader does not answer"
+	if p.leader != nil {
+		sends, err := p.sends(ctx, left.to)
+		if err != nil || sends {
+			return err
+		}
+		why = "its leader has not got (any more) what that begins or ends with"
+	}
+	return refuse("both threads of its replication have stopped, %s, and what it has received is not all applied (to %s): %s would throw that away. "+
+		"Apply it by hand: %s; then promote it", why, left.to, p.start, left.byHand())
+}
+
+// sends tells whether a leader of MariaDB's has all from what its follower has applied to a position.
+func (p pair) sends(ctx context.Context, position string) (bool, error) {
+	now, err := p.at(ctx, p.leader)
+	if err != nil || !ahead(now, position) {
+		return false, err
+	}
+	logs, err := p.leader.Records(ctx, "SHOW BINARY LOGS")
+	if err != nil || len(logs) == 0 {
+		return false, err
+	}
+	var begins string // of the first log that is left
+	if err := p.leader.Row(ctx, "SELECT BINLOG_GTID_POS(?, 4)", []any{logs[0]["log_name"]}, &begins); err != nil {
+		return false, err
+	}
+	applied, _, err := p.applies(ctx)
+	return ahead(applied, begins), err
+}
+
+// applies returns what a follower of MariaDB's has applied: by replication, and by its binary log's state, somebody by hand among
+// them.
+func (p pair) applies(ctx context.Context) (replicated, logged string, err error) {
+	err = p.follower.Row(ctx, "SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_state", nil, &replicated, &logged)
+	return replicated, logged, err
+}
+
 // has tells whether a follower of MariaDB has all up to a position: what replication has applied, or, by the leader's own GTIDs,
 // somebody by hand. The follower's own writes, which may have the same numbers, do not count.
 func (p pair) has(ctx context.Context, position string) (bool, error) {
-	var replicated, logged string
-	if err := p.follower.Row(ctx, "SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_state", nil, &replicated, &logged); err != nil {
-		return false, err
-	}
-	return ahead(replicated, position) || includes(logged, position), nil
+	replicated, logged, err := p.applies(ctx)
+	return err == nil && (ahead(replicated, position) || includes(logged, position)), err
 }
 
 // includes tells whether a binary log's state, the last GTID of each domain and server, has all of a position.
@@ -231,13 +335,16 @@ func (p pair) appliedOf(ctx context.Context, s map[string]string) error {
 			return err
 		}
 	}
-	for {
+	for said := false; ; said = true {
 		var left string
 		if err := p.follower.Row(ctx, fmt.Sprintf(p.wait, received, 1), nil, &left); err != nil {
 			return err
 		}
 		if left == "0" {
 			return nil
+		}
+		if !said {
+			p.say("waiting until the follower has applied what it has received, to " + received + delayed(s))
 		}
 		if s, err = p.replication(ctx); err != nil {
 			return err
@@ -247,6 +354,14 @@ func (p pair) appliedOf(ctx context.Context, s map[string]string) error {
 				cmp.Or(s["last_sql_error"], "somebody stopped it"), p.start, p.discards())
 		}
 	}
+}
+
+// delayed tells of a follower that is meant to be late.
+func delayed(s map[string]string) string {
+	if late := s["sql_delay"]; late != "" && late != "0" {
+		return "; its replication is set to be " + late + " s late"
+	}
+	return ""
 }
 
 // discards warns of what loses a relay log.

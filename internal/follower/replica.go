@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ var (
 	ErrPurged   = errors.New("the leader has purged binary logs that the follower needs: drop it and clone again")
 	ErrDiverged = errors.New("the follower has transactions that the leader has not")
 	ErrBehind   = errors.New("the follower has not caught up")
+	ErrMidst    = errors.New("the leader was in the midst of a CREATE, ALTER, RENAME, TRUNCATE or DROP when its data were taken, which the follower's server has ended by itself, and its leader would send once more: clone again, by the same command")
 	ErrOther    = errors.New("the clone lacks transactions that the leader had before it was taken: it is of other data than the leader's")
 )
 
@@ -31,17 +33,22 @@ type words struct {
 	wait                       string // for GTIDs, some seconds
 	until                      string // of a start, GTIDs
 	skip                       string // the option that starts without replication
+	replicas                   string // lists a server's
+	logs                       string // how far the binary log is
 }
 
 func (r *Record) words() words {
 	if mariaDB(r.Flavour) {
 		return words{"START SLAVE", "STOP SLAVE", "RESET SLAVE ALL", "SHOW SLAVE STATUS", "@@GLOBAL.gtid_binlog_pos",
-			"SELECT MASTER_GTID_WAIT('%s', %d)", "START SLAVE UNTIL master_gtid_pos = '%s'", "skip-slave-start"}
+			"SELECT MASTER_GTID_WAIT('%s', %d)", "START SLAVE UNTIL master_gtid_pos = '%s'", "skip-slave-start", "SHOW SLAVE HOSTS", ""}
 	}
 	w := words{"START REPLICA", "STOP REPLICA", "RESET REPLICA ALL", "SHOW REPLICA STATUS", "@@GLOBAL.gtid_executed",
-		"SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %d)", "START REPLICA UNTIL SQL_AFTER_GTIDS = '%s'", "skip-replica-start"}
-	if v, err := mycnf.ParseVersion(r.Version); err == nil && !v.AtLeast(8, 0, 26) {
-		w.skip = "skip-slave-start"
+		"SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %d)", "START REPLICA UNTIL SQL_AFTER_GTIDS = '%s'", "skip-replica-start", "SHOW REPLICAS", "SHOW MASTER STATUS"}
+	if v, err := mycnf.ParseVersion(r.Version); err == nil {
+		w.logs = logStatus(r.Flavour, v)
+		if !v.AtLeast(8, 0, 26) {
+			w.skip = "skip-slave-start"
+		}
 	}
 	return w
 }
@@ -51,6 +58,7 @@ type pair struct {
 	leader, follower *mysqld.Conn
 	words
 	maria bool
+	say   func(string)
 	since string // GTIDs that the follower's data must have: the leader had them before they were taken
 }
 
@@ -112,6 +120,9 @@ func (p pair) end(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if p.maria { // what it has not got any more it says itself when it is asked to go on from there
+		if err := p.midst(ctx, end); err != nil {
+			return "", err
+		}
 		now, err := p.at(ctx, p.leader)
 		switch {
 		case err != nil:
@@ -137,6 +148,19 @@ func (p pair) end(ctx context.Context) (string, error) {
 		return "", ErrPurged
 	}
 	return end, nil
+}
+
+// midst refuses data that end with a GTID of the follower's own: as it recovers, MariaDB ends a DDL statement that was under way and
+// writes it to its binary log. The leader has that by another GTID, and to apply it twice can fail, or undo what came between.
+func (p pair) midst(ctx context.Context, end string) error {
+	var id string
+	if err := p.follower.Row(ctx, "SELECT @@GLOBAL.server_id", nil, &id); err != nil {
+		return err
+	}
+	if strings.Contains(end, "-"+id+"-") {
+		return fmt.Errorf("%w (%s)", ErrMidst, end)
+	}
+	return nil
 }
 
 // ahead tells whether a position of MariaDB's, the last DOMAIN-SERVER-NUMBER of each domain, is at another or past it.
@@ -271,6 +295,7 @@ func cause(ctx context.Context, err error) error {
 
 // reach waits until the follower has these GTIDs.
 func (p pair) reach(ctx context.Context, goal string) error {
+	halted := false
 	for {
 		var left string
 		if err := p.follower.Row(ctx, fmt.Sprintf(p.wait, goal, 1), nil, &left); err != nil {
@@ -279,16 +304,22 @@ func (p pair) reach(ctx context.Context, goal string) error {
 		if left == "0" {
 			return nil
 		}
-		if err := p.healthy(ctx); err != nil {
+		err := p.healthy(ctx)
+		if err != nil && !(errors.Is(err, errHalted) && !halted) { // which the goal itself can have done since it was waited for
 			return err
 		}
+		halted = err != nil
 	}
 }
+
+// errHalted says that a follower applies nothing, and not for an error.
+var errHalted = errors.New("the follower's applying thread was stopped by somebody: STOP REPLICA, or STOP SLAVE")
 
 // replication is what a follower says of its replication, by names without "replica", "slave", "source" and
 // "master"; nil where it follows nobody.
 func (p pair) replication(ctx context.Context) (map[string]string, error) {
 	rows, err := p.follower.Records(ctx, p.status)
+	rows = slices.DeleteFunc(rows, func(row map[string]string) bool { return row["channel_name"] != "" }) // somebody's own
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -320,6 +351,8 @@ func (p pair) healthy(ctx context.Context) error {
 		return fmt.Errorf("%w (%s)", ErrPurged, s["last_io_error"])
 	case s["sql_running"] == "No" && s["last_sql_error"] != "":
 		return fmt.Errorf("the follower stopped: %s", s["last_sql_error"])
+	case s["sql_running"] == "No":
+		return errHalted
 	case s["io_running"] == "No" && s["last_io_error"] != "":
 		return fmt.Errorf("the follower cannot read from the leader: %s", s["last_io_error"])
 	}

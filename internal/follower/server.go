@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"david/internal/account"
 	"david/internal/ceph"
 	"david/internal/home"
 	"david/internal/mycnf"
@@ -129,13 +130,9 @@ func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mys
 	if err := r.give(out); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := r.as(exec.Command(argv[0], argv[1:]...))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.run(), out, out
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + r.run(), "LC_ALL=C"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if os.Geteuid() == 0 {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(r.UID), Gid: uint32(r.GID)}
-	}
+	cmd.Env = append(cmd.Env, "HOME="+r.run())
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start the follower's server: %w", err)
 	}
@@ -146,6 +143,27 @@ func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mys
 		return nil, fmt.Errorf("cannot start the follower's server: %w%s", err, r.said())
 	}
 	return conn, nil
+}
+
+// as has a command run as the follower's user, in a session of its own.
+func (r *Record) as(cmd *exec.Cmd) *exec.Cmd {
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(r.UID), Gid: uint32(r.GID)}
+	}
+	return cmd
+}
+
+// runs makes sure that the follower's user can run the leader's program at all, before the leader stands still for it.
+func (r *Record) runs(ctx context.Context) error {
+	argv := append(append([]string{}, r.Launch...), "--no-defaults", "--version")
+	cmd := r.as(exec.CommandContext(ctx, argv[0], argv[1:]...))
+	cmd.Dir = "/"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return refuse("%s cannot run the leader's program (%s): %w %.200s; a follower's server runs as that user: let it get through all folders on the way there", account.Name(r.UID), strings.Join(r.Launch, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // addr is how the follower is reached: by the kind of way, and with the account, by which the leader is.

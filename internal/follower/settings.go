@@ -65,7 +65,7 @@ func (r *Record) settings(p Plan) (all []mycnf.Setting) {
 	logs, _ := p.Leader.within("log_bin_basename")
 	for name, value := range map[string]string{
 		"datadir": r.data(), "socket": r.Socket(), "pid_file": filepath.Join(r.run(), "pid"), "log_error": r.log(), "tmpdir": filepath.Join(r.run(), "tmp"),
-		"port": fmt.Sprint(r.Port), "bind_address": "127.0.0.1", "server_id": fmt.Sprint(r.ID), "log_bin": logs, "log_bin_index": logs + ".index", "relay_log": "david-relay",
+		"port": fmt.Sprint(r.Port), "bind_address": "127.0.0.1", "server_id": fmt.Sprint(r.ID), "log_bin": logs, "log_bin_index": logs + ".index", "relay_log": relayLog,
 		"innodb_buffer_pool_size": fmt.Sprint(p.Pool),
 	} {
 		add("other", name, value, forOwn)

@@ -45,7 +45,7 @@ func TestSubvolumeFollower(t *testing.T) {
 		if i == 2 {
 			end()
 			x.promotes(r, x.open(x.own(r)))
-		} else if _, err := r.Promote(t.Context(), x.leader); err != nil {
+		} else if _, err := r.Promote(t.Context(), x.leader, quiet); err != nil {
 			t.Error(err)
 		}
 		if i == 0 {
@@ -61,20 +61,21 @@ func TestSubvolumeFollower(t *testing.T) {
 	}
 }
 
-// subvolumeThere makes a subvolume in a follower's data: it is not dropped as long as that is there.
+// subvolumeThere makes a subvolume in a follower's data, and beside them: it is not dropped as long as that is there.
 func (x *scene) subvolumeThere(r *follower.Record) {
 	x.t.Helper()
-	inner := filepath.Join(r.Dir, "data", "inner")
-	btrfs := func(what string) {
-		if out, err := exec.Command("btrfs", "subvolume", what, inner).CombinedOutput(); err != nil {
-			x.t.Fatalf("%v: %s", err, out)
+	for _, inner := range []string{filepath.Join(r.Dir, "data", "inner"), filepath.Join(r.Dir, "inner")} {
+		btrfs := func(what string) {
+			if out, err := exec.Command("btrfs", "subvolume", what, inner).CombinedOutput(); err != nil {
+				x.t.Fatalf("%v: %s", err, out)
+			}
 		}
+		btrfs("create")
+		if err := r.Drop(x.t.Context(), x.leader, false); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "btrfs subvolume delete "+inner) || r.State == follower.Dropping {
+			x.t.Fatalf("dropped with another subvolume in it: %v, %s", err, r.State)
+		}
+		btrfs("delete")
 	}
-	btrfs("create")
-	if err := r.Drop(x.t.Context(), x.leader, false); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "btrfs subvolume delete "+inner) || r.State == follower.Dropping {
-		x.t.Errorf("dropped with another subvolume in it: %v, %s", err, r.State)
-	}
-	btrfs("delete")
 }
 
 // newSubvolume starts a MariaDB whose data directory is a subvolume of a btrfs of its own of that size, and returns where that is mounted.
@@ -106,7 +107,7 @@ func newSubvolume(t *testing.T, size string) (x *scene, point string) {
 		t.Fatal(err)
 	}
 	s.Restart()
-	x = &scene{t: t, home: t.TempDir(), dir: filepath.Join(point, "f")}
+	x = &scene{t: t, home: t.TempDir(), dir: filepath.Join(point, "f"), server: s}
 	if err := os.Mkdir(x.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +17,8 @@ import (
 type Verdict struct {
 	Tables    int      `json:"tables"`
 	Different []string `json:"different,omitempty"`
-	At        string   `json:"at"` // the GTIDs that both had
+	Changed   []string `json:"changed,omitempty"` // by DDL, each time they were looked at: not compared
+	At        string   `json:"at"`                // the GTIDs that both had
 }
 
 // ErrDifferent says that leader and follower differ in rows.
@@ -24,6 +26,9 @@ var ErrDifferent = errors.New("rows differ")
 
 // attempts to have a follower stand exactly where the leader was looked at.
 const attempts = 3
+
+// looks at what differs, each at other GTIDs: a snapshot of transactions does not keep tables as they were from DDL.
+const looks = 3
 
 // lockPatience is how long the leader may take to be looked at, in seconds: others wait for what waits for a
 // lock.
@@ -113,34 +118,104 @@ func (p pair) verify(ctx context.Context) (v Verdict, err error) {
 	}
 	defer session.Close()
 	defer func() { err = errors.Join(err, p.resume()) }()
-	for range attempts {
-		if err := p.follower.Exec(ctx, p.stop); err != nil {
+	var at spot
+	for i := range looks {
+		if at, err = p.meet(ctx, session); err != nil {
 			return v, err
 		}
-		if v.At, err = p.look(ctx, session); err != nil {
-			return v, err
-		}
-		if err := p.follower.Exec(ctx, fmt.Sprintf(p.until, v.At)); err != nil {
-			return v, err
-		}
-		if err := p.reach(ctx, v.At); err != nil {
-			return v, err
-		}
-		if err := p.follower.Exec(ctx, p.stop); err != nil {
-			return v, err
-		}
-		exact, err := p.stands(ctx, v.At)
+		all, different, err := p.compare(ctx, session, v.Different)
 		if err != nil {
 			return v, err
 		}
-		if exact {
-			return p.compare(ctx, session, v)
+		v.At, v.Different = at.gtids, different
+		if i == 0 {
+			v.Tables = all
 		}
-		if err := session.Exec(ctx, "ROLLBACK"); err != nil {
-			return v, err
+		if len(different) == 0 {
+			return v, nil
 		}
 	}
-	return v, fmt.Errorf("cannot compare the rows: the follower does not stop where it is told to (%s)", v.At)
+	v.Different, v.Changed, err = p.altered(ctx, session, at, v.Different)
+	v.Tables -= len(v.Changed)
+	if len(v.Different) > 0 {
+		err = errors.Join(fmt.Errorf("%w in %d of %d tables, %s among them: drop the follower", ErrDifferent, len(v.Different), v.Tables, v.Different[0]), err)
+	}
+	return v, err
+}
+
+// spot is where a leader was looked at: the GTIDs it had, and how far its binary log was.
+type spot struct{ gtids, file, position string }
+
+// meet looks at the leader, and has the follower stand exactly there.
+func (p pair) meet(ctx context.Context, session *mysqld.Single) (at spot, err error) {
+	for range attempts {
+		if err := p.follower.Exec(ctx, p.stop); err != nil {
+			return at, err
+		}
+		if at, err = p.look(ctx, session); err != nil {
+			return at, err
+		}
+		if err := p.follower.Exec(ctx, fmt.Sprintf(p.until, at.gtids)); err != nil {
+			return at, err
+		}
+		if err := p.reach(ctx, at.gtids); errors.Is(err, errHalted) {
+			continue
+		} else if err != nil {
+			return at, err
+		}
+		if err := p.follower.Exec(ctx, p.stop); err != nil {
+			return at, err
+		}
+		if exact, err := p.stands(ctx, at.gtids); exact || err != nil {
+			return at, err
+		}
+	}
+	return at, fmt.Errorf("cannot compare the rows: the follower does not stop where it is told to (%s)", at.gtids)
+}
+
+// ddl matches what changes tables in a way that no snapshot of transactions hides, as a binary log shows it.
+var ddl = regexp.MustCompile(`(?is)^(use .*?; *)?(/\*.*?\*/ *)*(create|drop|alter|rename|truncate)\b`)
+
+// mostEvents are read of each binary log for DDL.
+const mostEvents = 200_000
+
+// altered parts tables by whether a DDL statement since the leader was looked at names them, by its binary logs.
+func (p pair) altered(ctx context.Context, leader *mysqld.Single, since spot, tables []string) (same, changed []string, err error) {
+	logs, err := leader.Rows(ctx, 1, "SHOW BINARY LOGS")
+	if err != nil {
+		return tables, nil, err
+	}
+	var statements []string
+	from := since.position
+	for i := slices.IndexFunc(logs, func(row []string) bool { return row[0] == since.file }); i >= 0 && i < len(logs); i++ {
+		events, err := leader.Rows(ctx, 6, fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %s LIMIT %d", logs[i][0], from, mostEvents))
+		if err != nil {
+			return tables, nil, err
+		}
+		for _, e := range events {
+			if ddl.MatchString(e[5]) {
+				statements = append(statements, strings.ToLower(e[5]))
+			}
+		}
+		from = "4"
+	}
+	for _, table := range tables {
+		schema, bare, _ := strings.Cut(strings.ToLower(table), ".")
+		ofSchema, ofTable := named(schema), named(bare)
+		if slices.ContainsFunc(statements, func(text string) bool {
+			return ofSchema.MatchString(text) && (ofTable.MatchString(text) || strings.Contains(text, "drop database") || strings.Contains(text, "drop schema"))
+		}) {
+			changed = append(changed, table)
+		} else {
+			same = append(same, table)
+		}
+	}
+	return same, changed, nil
+}
+
+// named matches a statement that has a name as a whole word.
+func named(name string) *regexp.Regexp {
+	return regexp.MustCompile(`(^|[^\pL\pN_$])` + regexp.QuoteMeta(name) + `([^\pL\pN_$]|$)`)
 }
 
 // resumePatience is how long a follower may take to go on.
@@ -156,35 +231,51 @@ func (p pair) resume() error {
 	return nil
 }
 
-// look begins a snapshot of the leader's transactions, and returns the GTIDs it has. MySQL takes no two such
+// look begins a snapshot of the leader's transactions, and returns where that is. MySQL takes no two such
 // things at once, so that writers are held off for a moment; MariaDB tells of its snapshot.
-func (p pair) look(ctx context.Context, s *mysqld.Single) (string, error) {
-	if err := s.Exec(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"); err != nil {
-		return "", err
+func (p pair) look(ctx context.Context, s *mysqld.Single) (at spot, err error) {
+	for _, text := range []string{"ROLLBACK", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"} {
+		if err := s.Exec(ctx, text); err != nil {
+			return at, err
+		}
 	}
 	const begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 	if p.maria {
 		if err := s.Exec(ctx, begin); err != nil {
-			return "", err
+			return at, err
 		}
-		at, err := s.Pairs(ctx, "SHOW STATUS LIKE 'binlog_snapshot_%'")
+		of, err := s.Pairs(ctx, "SHOW STATUS LIKE 'binlog_snapshot_%'")
 		if err != nil {
-			return "", err
+			return at, err
 		}
-		return one(ctx, s, fmt.Sprintf("SELECT BINLOG_GTID_POS('%s', %s)", at["binlog_snapshot_file"], at["binlog_snapshot_position"]))
+		at.file, at.position = of["binlog_snapshot_file"], of["binlog_snapshot_position"]
+		at.gtids, err = one(ctx, s, fmt.Sprintf("SELECT BINLOG_GTID_POS('%s', %s)", at.file, at.position))
+		return at, err
 	}
 	if err := s.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", lockPatience)); err != nil {
-		return "", err
+		return at, err
 	}
 	if err := s.Exec(ctx, "FLUSH TABLES WITH READ LOCK"); err != nil {
-		return "", fmt.Errorf("cannot have a moment without writers within %d s: %w", lockPatience, err)
+		return at, fmt.Errorf("cannot have a moment without writers within %d s: %w", lockPatience, err)
 	}
-	err := s.Exec(ctx, begin)
-	var at string
-	if err == nil {
-		at, err = one(ctx, s, "SELECT "+p.position)
+	if err = s.Exec(ctx, begin); err == nil {
+		at, err = p.here(ctx, s)
 	}
 	return at, errors.Join(err, s.Exec(ctx, "UNLOCK TABLES"))
+}
+
+// here returns how far a MySQL is whose writers are held off.
+func (p pair) here(ctx context.Context, s *mysqld.Single) (at spot, err error) {
+	log, err := s.Rows(ctx, 2, p.logs)
+	if err != nil {
+		return at, err
+	}
+	if len(log) != 1 {
+		return at, mysqld.ErrProtocol
+	}
+	at.file, at.position = log[0][0], log[0][1]
+	at.gtids, err = one(ctx, s, "SELECT "+p.position)
+	return at, err
 }
 
 // one returns the GTIDs that are the only value that a query has.
@@ -217,36 +308,38 @@ func sameSet(a, b string) bool {
 	return slices.Equal(split(a), split(b))
 }
 
-func (p pair) compare(ctx context.Context, leader *mysqld.Single, v Verdict) (Verdict, error) {
+// compare compares the checksums of all tables, or of those that are named: how many there are, and which differ.
+func (p pair) compare(ctx context.Context, leader *mysqld.Single, only []string) (tables int, different []string, err error) {
 	names, err := leader.Rows(ctx, 2, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ("+
 		systemSchemas+") AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') ORDER BY 1, 2")
 	if err != nil {
-		return v, err
+		return 0, nil, err
 	}
 	follower, err := p.follower.Single(ctx)
 	if err != nil {
-		return v, err
+		return 0, nil, err
 	}
 	defer follower.Close()
 	for _, n := range names {
+		name := n[0] + "." + n[1]
+		if only != nil && !slices.Contains(only, name) {
+			continue
+		}
 		query := "CHECKSUM TABLE " + identifier(n[0]) + "." + identifier(n[1])
 		theirs, err := leader.Rows(ctx, 2, query)
 		if err != nil {
-			return v, err
+			return 0, nil, err
 		}
 		own, err := follower.Rows(ctx, 2, query)
 		if err != nil {
-			return v, err
+			return 0, nil, err
 		}
-		v.Tables++
+		tables++
 		if len(theirs) != 1 || len(own) != 1 || theirs[0][1] != own[0][1] || theirs[0][1] == "" {
-			v.Different = append(v.Different, n[0]+"."+n[1])
+			different = append(different, name)
 		}
 	}
-	if len(v.Different) > 0 {
-		return v, fmt.Errorf("%w in %d of %d tables, %s among them: drop the follower", ErrDifferent, len(v.Different), v.Tables, v.Different[0])
-	}
-	return v, nil
+	return tables, different, nil
 }
 
 func identifier(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

@@ -187,7 +187,7 @@ func (x *pooled) cycles() {
 			end()
 			x.promotes(r, x.open(x.own(r)))
 			end = x.load()
-		} else if _, err := r.Promote(x.t.Context(), x.leader); err != nil {
+		} else if _, err := r.Promote(x.t.Context(), x.leader, quiet); err != nil {
 			x.t.Fatal(err)
 		}
 		if err := r.Drop(x.t.Context(), x.leader, false); err != nil {
@@ -413,7 +413,7 @@ func (x *pooled) away() {
 func (x *pooled) parts() {
 	x.t.Helper()
 	r := x.clone("parted")
-	if _, err := r.Promote(x.t.Context(), x.leader); err != nil {
+	if _, err := r.Promote(x.t.Context(), x.leader, quiet); err != nil {
 		x.t.Fatal(err)
 	}
 	tool(x.t, "zfs", "promote", r.ZFS.Clone)

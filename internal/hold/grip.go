@@ -26,6 +26,16 @@ func (t Target) grip() (grip, error) {
 	return openProcess(t.Process)
 }
 
+// runs tells whether a process that should be held runs. One that is gone does not; and who may thaw a filesystem is root alone, and
+// knows.
+func (t Target) runs() bool {
+	if t.Filesystem != "" {
+		return false
+	}
+	still, err := process.Still(t.Process.PID)
+	return err == nil && !still
+}
+
 // Release lets go what a guard held that is dead.
 func (t Target) Release() error {
 	if t.Filesystem != "" {

@@ -151,6 +151,9 @@ func (h *Hold) listen(out io.Reader) {
 // errSilent says that the guard ended without a word.
 var errSilent = errors.New("the guard died, and it was let go in its place")
 
+// errLet says that what was held ran on before it was let go.
+var errLet = errors.New("somebody else has let it go meanwhile (SIGCONT)")
+
 // expect waits for a word.
 func (h *Hold) expect(ctx context.Context, word string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.most+patience, errors.New("the guard does not answer"))
@@ -170,9 +173,11 @@ func (h *Hold) expect(ctx context.Context, word string) error {
 	}
 }
 
-// End lets go. It returns how long the target was held at most; ErrExpired where it was let go before. When
-// it returns the target is free and the guard gone, also with an error.
+// End lets go. It returns how long the target was held at most; ErrExpired where that is more than it may be, as where the guard
+// itself stood still, or it was let go before, by the guard or by somebody else. When it returns the target is free and the guard
+// gone, also with an error.
 func (h *Hold) End() (held time.Duration, err error) {
+	let := h.target.runs()
 	_, write := io.WriteString(h.pipe, wordRelease)
 	h.pipe.Close()
 	h.dismiss()
@@ -181,6 +186,12 @@ func (h *Hold) End() (held time.Duration, err error) {
 		return 0, errors.Join(errSilent, write, h.err)
 	}
 	held, err = judged(said)
+	switch {
+	case err == nil && let:
+		err = fmt.Errorf("%s: %w", h.target, errLet)
+	case err == nil && held > h.most:
+		err = fmt.Errorf("%w: it was held for %s", ErrExpired, held.Round(time.Millisecond))
+	}
 	return held, errors.Join(err, h.err)
 }
 

@@ -142,6 +142,48 @@ func TestExpires(t *testing.T) {
 	}
 }
 
+// TestGuardStopped: a guard that stands still itself lets go too late, which is told, whatever it finds first when it goes on.
+func TestGuardStopped(t *testing.T) {
+	x := newTicker(t, t.TempDir())
+	for range 6 {
+		h, err := Begin(t.Context(), []string{guardChild}, Target{Process: x.ID}, 100*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard := h.cmd.Process
+		if err := guard.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		for stopped := false; !stopped; {
+			if stopped, err = process.Stopped(guard.Pid); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.AfterFunc(200*time.Millisecond, func() { guard.Signal(syscall.SIGCONT) })
+		if held, err := h.End(); !errors.Is(err, ErrExpired) || held < 100*time.Millisecond {
+			t.Errorf("%s, %v", held, err)
+		}
+		x.writes(true)
+	}
+}
+
+// TestLetByOthers: what somebody else let go meanwhile was not held.
+func TestLetByOthers(t *testing.T) {
+	x := newTicker(t, t.TempDir())
+	h, err := Begin(t.Context(), []string{guardChild}, Target{Process: x.ID}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(x.PID, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	x.writes(true)
+	if _, err := h.End(); !errors.Is(err, errLet) {
+		t.Error(err)
+	}
+	x.writes(true)
+}
+
 // TestGuardKilled has david let go where the guard cannot.
 func TestGuardKilled(t *testing.T) {
 	x := newTicker(t, t.TempDir())

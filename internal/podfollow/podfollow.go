@@ -72,6 +72,9 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	if p.Leader, err = follower.Ask(ctx, leader); err != nil {
 		return p, err
 	}
+	if err := follower.Volatile(ctx, leader); err != nil {
+		return p, err
+	}
 	if err := p.Leader.Cuttable(); err != nil {
 		return p, err
 	}

@@ -235,7 +235,7 @@ func testFollowers(t *testing.T, flavour string, c ceph.Cluster, pool ceph.Pool)
 		t.Error(err)
 	}
 	end()
-	if _, err := r.Promote(t.Context(), x.leader); err != nil {
+	if _, err := r.Promote(t.Context(), x.leader, func(string) {}); err != nil {
 		t.Error(err)
 	}
 	if err := r.Drop(t.Context(), x.leader, false); err != nil {
@@ -263,7 +263,7 @@ func (x *imaged) cycles() {
 		r := x.clone("cycle")
 		x.same(r)
 		end()
-		_, err := r.Promote(x.t.Context(), x.leader)
+		_, err := r.Promote(x.t.Context(), x.leader, func(string) {})
 		if err := errors.Join(err, r.Drop(x.t.Context(), x.leader, false)); err != nil {
 			x.t.Fatal(err)
 		}
