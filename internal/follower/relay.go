@@ -98,10 +98,14 @@ func transactions(root *os.Root, name string, do func(domain uint32, gtid string
 		return err
 	}
 	defer f.Close()
-	in := bufio.NewReaderSize(f, 1<<20)
+	return torn(scan(bufio.NewReaderSize(f, 1<<20), do))
+}
+
+// scan reads a log to its end, which is an error as for a reader.
+func scan(in *bufio.Reader, do func(domain uint32, gtid string, at int64)) error {
 	at := int64(logMagic)
 	if _, err := in.Discard(logMagic); err != nil {
-		return torn(err)
+		return err
 	}
 	var open struct {
 		domain uint32
@@ -112,7 +116,7 @@ func transactions(root *os.Root, name string, do func(domain uint32, gtid string
 	for {
 		kind, server, size, body, err := event(in)
 		if err != nil {
-			return torn(err)
+			return err
 		}
 		switch {
 		case kind == gtidEvent && len(body) >= 13:

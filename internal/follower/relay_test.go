@@ -1,86 +1,50 @@
-package follower_test
+package follower
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"strings"
+	"io"
 	"testing"
-	"time"
-
-	"david/internal/follower"
 )
 
-// TestRelayLogKept: a follower of MariaDB that has received what it has not applied, and was killed together with its leader, loses
-// nothing of that by a start: its replication waits for the leader, a promotion is refused and says how it is applied by hand, and
-// once it was, the follower has it all.
-func TestRelayLogKept(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can mount a filesystem")
-	}
-	x, _ := newSubvolume(t, "3G")
-	r := x.clone("alone")
-	own := x.open(x.own(r))
-	behind := func(n int) {
-		t.Helper()
-		x.exec(own, "STOP SLAVE SQL_THREAD", "FLUSH RELAY LOGS") // so that it takes several files
-		for i := range 20 {
-			x.exec(x.conn, fmt.Sprintf("INSERT INTO app.t2 VALUES (%d, 1, 'received')", n+i))
-		}
-		x.received(r, own, fmt.Sprintf("CREATE TABLE app.alone%d (id INT PRIMARY KEY)", n))
-		kill(t, r)
-		x.server.Kill()
-		if err := r.Start(t.Context(), x.leader, time.Minute); err == nil || !strings.Contains(err.Error(), "its replication stays stopped until its leader answers") {
-			t.Errorf("started without its leader: %v", err)
-		}
-		own = x.open(x.own(r))
-	}
-	has := func(n int) {
-		t.Helper()
-		if got := x.count(own, fmt.Sprintf("app.t2 WHERE id BETWEEN %d AND %d", n, n+19)) + x.count(own, fmt.Sprintf("app.alone%d", n)); got != 20 {
-			t.Errorf("%d of 20 rows", got)
-		}
-	}
+// eventOf is an event of a MariaDB log.
+func eventOf(kind byte, server uint32, body ...byte) []byte {
+	b := make([]byte, eventHeader)
+	b[4] = kind
+	binary.LittleEndian.PutUint32(b[5:], server)
+	binary.LittleEndian.PutUint32(b[9:], uint32(eventHeader+len(body)))
+	return append(b, body...)
+}
 
-	behind(3000)
-	x.server.Restart()
-	x.conn = x.open(x.leader)
-	if err := r.Start(t.Context(), x.leader, time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	has(3000)
+// gtidOf is the body of an event that begins a transaction.
+func gtidOf(number uint64, domain uint32, flags byte) []byte {
+	b := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, number), domain)
+	return append(b, flags, 0, 0, 0, 0, 0, 0)
+}
 
-	behind(4000)
-	x.server.Restart()
-	x.conn = x.open(x.leader)
-	x.exec(x.conn, "FLUSH BINARY LOGS")
-	logs, err := x.conn.Records(t.Context(), "SHOW BINARY LOGS")
-	if err != nil {
-		t.Fatal(err)
+// FuzzTransactions: whatever is in a log, reading it ends, with transactions within it in their order.
+func FuzzTransactions(f *testing.F) {
+	query := append(make([]byte, 13), "\x00COMMIT"...)
+	log := bytes.Join([][]byte{[]byte("\xfebin"), eventOf(gtidEvent, 7, gtidOf(1, 0, 0)...), eventOf(xidEvent, 7, make([]byte, 8)...),
+		eventOf(gtidEvent, 7, gtidOf(2, 3, standalone)...), eventOf(queryEvent, 7, query...), eventOf(gtidEvent, 7, gtidOf(3, 0, 0)...)}, nil)
+	f.Add(log)
+	f.Add(log[:len(log)-30])
+	var seen []string
+	if err := scan(bufio.NewReader(bytes.NewReader(log)), func(_ uint32, gtid string, _ int64) { seen = append(seen, gtid) }); err != io.EOF || len(seen) != 2 || seen[0] != "0-7-1" || seen[1] != "3-7-2" {
+		f.Errorf("%v, %v", seen, err)
 	}
-	x.exec(x.conn, "PURGE BINARY LOGS TO '"+logs[len(logs)-1]["log_name"]+"'")
-	if err := r.Start(t.Context(), x.leader, time.Minute); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "would throw that away") {
-		t.Fatalf("started though its leader has purged what it has received: %v", err)
-	}
-	x.server.Kill()
-	_, err = r.Promote(t.Context(), x.leader, quiet)
-	if !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "would throw that away") {
-		t.Fatalf("promoted without what it has received: %v", err)
-	}
-	_, command, _ := strings.Cut(err.Error(), "Apply it by hand: ")
-	command, _, _ = strings.Cut(command, "; then promote it")
-	apply := exec.Command("sh", "-c", command+` -u "$1" -S "$2"`, "sh", x.leader.User, r.Socket())
-	apply.Env = append(os.Environ(), "MYSQL_PWD="+string(x.leader.Password))
-	if out, err := apply.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", command, err, out)
-	}
-	if _, err := r.Promote(t.Context(), x.leader, quiet); !errors.Is(err, follower.ErrAccountLeft) {
-		t.Errorf("promoted with a leader that does not answer: %v", err)
-	}
-	has(4000)
-	x.server.Restart()
-	if err := r.Drop(t.Context(), x.leader, false); err != nil {
-		t.Error(err)
-	}
+	f.Fuzz(func(t *testing.T, log []byte) {
+		last := int64(0)
+		err := scan(bufio.NewReader(bytes.NewReader(log)), func(_ uint32, gtid string, at int64) {
+			if at <= last || at > int64(len(log)) || gtid == "" {
+				t.Errorf("%q at %d after %d of %d", gtid, at, last, len(log))
+			}
+			last = at
+		})
+		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%v", err)
+		}
+	})
 }
