@@ -49,7 +49,7 @@ func (d daemon) halt(folder string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStop, err)
 	}
-	had := time.Now() // when somebody had the folder last
+	had, seen := time.Now(), len(left) > 0 // when somebody had the folder last
 	for err == nil && (len(left) > 0 || done != nil) {
 		select {
 		case failed := <-done:
@@ -65,6 +65,12 @@ func (d daemon) halt(folder string) error {
 		}
 		if left = slices.DeleteFunc(left, func(p writer) bool { return !p.holds(folder) }); len(left) == 0 {
 			left, err = writers(folder)
+			if i := slices.IndexFunc(left, func(p writer) bool { return p.inner }); i >= 0 && seen {
+				for ctx.Err() == nil && d.answers(ctx, folder) != nil {
+					time.Sleep(50 * time.Millisecond)
+				}
+				return fmt.Errorf("%w: somebody has started it again: %s; keep that from it meanwhile", ErrStop, left[i])
+			}
 		}
 		switch {
 		case len(left) > 0:

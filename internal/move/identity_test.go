@@ -107,6 +107,18 @@ func TestCompareLost(t *testing.T) {
 	}
 }
 
+// TestCompareSameSecond: a table whose last change was in the second of its checksum can have changed after that.
+func TestCompareSameSecond(t *testing.T) {
+	t.Parallel()
+	const second, before = "2026-11-29 12:00:01", "2026-11-29 12:00:00"
+	for changed, want := range map[string]string{second: "written", before: "differ"} {
+		p := compare(map[string]table{"t": {"1", changed, second}}, map[string]table{"t": {sum: "2"}}, map[string]string{"t": changed}, []string{"t"})
+		if got := map[bool]string{true: "written", false: "differ"}[len(p.Written) == 1]; got != want || len(p.Written)+len(p.Differ) != 1 {
+			t.Errorf("changed at %s: %+v", changed, p)
+		}
+	}
+}
+
 // TestOnlyOne: without a folder or a server's name the one that was moved is meant, and none where there are several.
 func TestOnlyOne(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ type Proof struct {
 type table struct {
 	sum     string
 	updated string // as of the checksum
+	at      string // when that was begun, by the server's clock
 }
 
 // tables lists tables whose rows lie in files, MariaDB's system-versioned ones and sequences, too, by "`schema`.`table`", the smallest first, with the time of their last change.
@@ -67,6 +68,10 @@ func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (se
 	defer cancel()
 	for len(seen) < len(names) && bound.Err() == nil {
 		name := names[len(seen)]
+		at, err := c.Rows(ctx, 1, "SELECT NOW()") // as information_schema has the times of changes
+		if err != nil {
+			return seen, names, err
+		}
 		rows, err := c.Rows(bound, 2, "CHECKSUM TABLE "+name)
 		if err != nil && bound.Err() != nil && ctx.Err() == nil { // no time left: the server would go on with it
 			if err = conn.Exec(ctx, "KILL "+id[0][0]); mysqld.Number(err) == noSuchThread {
@@ -80,7 +85,7 @@ func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (se
 		if len(rows) != 1 {
 			return seen, names, fmt.Errorf("%d checksums of the table %s", len(rows), name)
 		}
-		seen[name] = table{rows[0][1], updated[name]}
+		seen[name] = table{rows[0][1], updated[name], at[0][0]}
 	}
 	return seen, names, nil
 }
@@ -108,7 +113,7 @@ func compare(before, after map[string]table, last map[string]string, all []strin
 		case !ok || a.sum == "" || b.sum == "":
 		case a.sum == b.sum:
 			p.Same++
-		case b.updated != last[name] || a.updated != "":
+		case b.updated != last[name] || a.updated != "" || last[name] >= b.at && b.at != "": // a time has whole seconds
 			p.Written = append(p.Written, name)
 		default:
 			p.Differ = append(p.Differ, name)

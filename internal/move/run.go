@@ -387,6 +387,15 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 		return errors.Join(j.deserted(), release())
 	}
 	hold, busy := claim(c.to, j.r.System) // a start that was told to have failed can still bring a server up
+	if busy == nil && j.starting(began) != nil { // which came in this very moment, and may have died of that lock
+		if err := hold(); err != nil {
+			return errors.Join(err, release())
+		}
+		if j.comes(folder, began) || j.d.raise(folder) == nil {
+			return errors.Join(j.deserted(), release())
+		}
+		hold, busy = claim(c.to, j.r.System)
+	}
 	if touched := errors.Join(busy, c.touched(), j.starting(began)); touched != nil {
 		if hold != nil {
 			touched = errors.Join(touched, hold())
@@ -394,13 +403,23 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there, %s", err, touched, j.d.log, j.wayOut()), release())
 	}
 	j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
-	if back := errors.Join(release(), j.r.Route.turn(1-j.target)); back != nil {
-		return errors.Join(err, back, hold())
+	return errors.Join(j.retrace(began, release, err), hold())
+}
+
+// retrace leads the path back after a start that failed, and has the server run where it was. Until then nobody else can start there,
+// nor in the place that is left.
+func (j *journey) retrace(began time.Time, release func() error, why error) error {
+	err := j.r.Route.turn(1 - j.target)
+	if err == nil {
+		err = j.late(began)
+	}
+	if err = errors.Join(err, release()); err != nil {
+		return errors.Join(why, err)
 	}
 	if j.comes(j.from, began) { // and finds the place that the path leads to now
-		return errors.Join(err, j.late(began), hold(), j.r.note(j.going, "it was led back, and the server came up there by itself"))
+		return errors.Join(why, j.r.note(j.going, "it was led back, and the server came up there by itself"))
 	}
-	return errors.Join(j.again(err), j.late(began), hold())
+	return j.again(why)
 }
 
 // straggle is how long a server may take to show itself that a start command has left behind when it failed.
@@ -441,8 +460,8 @@ func (j *journey) starting(began time.Time) error {
 	return err
 }
 
-// latest is how long a server tries to lock its first file: 100 times, a second apart (os_file_create in
-// storage/innobase/os/os0file.cc).
+// latest is how long MySQL tries to lock its first file: 100 times, a second apart (os_file_create in
+// storage/innobase/os/os0file.cc). MariaDB gives up at once.
 const latest = 110 * time.Second
 
 // late waits for the end of a server that came to the place after its files were looked at, and before the switch led it elsewhere:
