@@ -386,24 +386,27 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 	if err == nil {
 		return errors.Join(j.deserted(), release())
 	}
-	hold, busy := claim(c.to, j.r.System) // a start that was told to have failed can still bring a server up
-	if busy == nil && j.starting(began) != nil { // which came in this very moment, and may have died of that lock
-		if err := hold(); err != nil {
-			return errors.Join(err, release())
+	came, again := j.visited(c, began), false
+	if came == nil {
+		hold, busy := claim(c.to, j.r.System) // a start that was told to have failed can still bring a server up
+		if came = busy; busy == nil {
+			if came = j.visited(c, began); came == nil {
+				j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
+				return errors.Join(j.retrace(began, release, err), hold())
+			}
+			came = errors.Join(came, hold())
 		}
-		if j.comes(folder, began) || j.d.raise(folder) == nil {
-			return errors.Join(j.deserted(), release())
-		}
-		hold, busy = claim(c.to, j.r.System)
+		again = true // it came in this very moment, and may have died of that lock
 	}
-	if touched := errors.Join(busy, c.touched(), j.starting(began)); touched != nil {
-		if hold != nil {
-			touched = errors.Join(touched, hold())
-		}
-		return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there, %s", err, touched, j.d.log, j.wayOut()), release())
+	if (again || j.starting(began) != nil) && j.comes(folder, began) || again && (j.d.raise(folder) == nil || j.comes(folder, began)) {
+		return errors.Join(j.deserted(), release())
 	}
-	j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
-	return errors.Join(j.retrace(began, release, err), hold())
+	return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there, %s", err, came, j.d.log, j.wayOut()), release())
+}
+
+// visited is an error where a server has written to the place that it was to start on, or is there.
+func (j *journey) visited(c *copier, began time.Time) error {
+	return errors.Join(c.touched(), j.starting(began))
 }
 
 // retrace leads the path back after a start that failed, and has the server run where it was. Until then nobody else can start there,
@@ -423,7 +426,7 @@ func (j *journey) retrace(began time.Time, release func() error, why error) erro
 }
 
 // straggle is how long a server may take to show itself that a start command has left behind when it failed.
-const straggle = time.Second
+const straggle = 2 * time.Second
 
 // comes tells whether a server comes up in a folder by a start command that was told to have failed, and waits until it answers.
 func (j *journey) comes(folder string, began time.Time) bool {
