@@ -156,5 +156,8 @@ func claim(folder *os.Root, system string) (release func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("a server still has %s: %w", f.Name(), err), f.Close())
 	}
-	return sync.OnceValue(f.Close), nil
+	return sync.OnceValue(func() error {
+		// Given back before it is closed: a child that has just been forked still has the file until it runs its program.
+		return errors.Join(unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK}), f.Close())
+	}), nil
 }

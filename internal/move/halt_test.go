@@ -1,13 +1,17 @@
 package move
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"david/internal/home"
 )
@@ -76,4 +80,49 @@ func TestHaltOutlived(t *testing.T) {
 	if _, err := os.Stat(filepath.Join("/proc", strings.TrimSpace(string(pid)))); !os.IsNotExist(err) {
 		t.Errorf("the stop command goes on: %v", err)
 	}
+}
+
+// TestReleasedAtOnce: a lock that was given back is free, also while this program starts others, which have its files until they run.
+func TestReleasedAtOnce(t *testing.T) {
+	t.Parallel()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := root.WriteFile("ibdata1", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look, err := root.Open("ibdata1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close()
+	var starting sync.WaitGroup
+	over := make(chan struct{})
+	for range 4 {
+		starting.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+					exec.Command("true").Run() // whether it does is no matter
+				}
+			}
+		})
+	}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		release, err := claim(root, "ibdata1")
+		if err == nil {
+			err = release()
+		}
+		held := unix.Flock_t{Type: unix.F_WRLCK}
+		if err = errors.Join(err, unix.FcntlFlock(look.Fd(), unix.F_OFD_GETLK, &held)); err != nil || held.Type != unix.F_UNLCK {
+			t.Errorf("it is held still, %v", err)
+			break
+		}
+	}
+	close(over)
+	starting.Wait()
 }
