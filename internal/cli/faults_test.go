@@ -140,8 +140,8 @@ type tuning struct {
 func startTuning(t *testing.T, flavour string, more ...string) *tuning {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
-	args := slices.Concat([]string{"tune", "--server", flavour, "--memory", "1G", "--no-light-speed", "--out", out}, quick, []string{"--table-size", "20000"}, more)
-	r := startFaulty(t, args...)
+	what := []string{"tune", "--server", flavour, "--memory", "1G", "--no-light-speed", "--out", out}
+	r := startFaulty(t, slices.Concat(what, quick, []string{"--table-size", "20000"}, more)...)
 	r.out = out
 	return r
 }

@@ -183,7 +183,8 @@ func (a *app) printClonePlan(p follower.Plan, f cloneFlags) {
 	if f.port == 0 {
 		port = fmt.Sprintf("a free port, as %d", r.Port)
 	}
-	fmt.Fprintf(a.out, "follower: %s in %s, %s, server_id %d, buffer pool %s, read-only, events off\n", r.Name, r.Dir, port, r.ID, host.Size(p.Pool))
+	fmt.Fprintf(a.out, "follower: %s in %s, %s, server_id %d, buffer pool %s, read-only, events off\n",
+		r.Name, r.Dir, port, r.ID, host.Size(p.Pool))
 	if r.Volume != nil {
 		fmt.Fprintf(a.out, "the cluster gets: %s\n", r.Volume)
 	}

@@ -17,9 +17,9 @@ func (a *app) kernelRollbackCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [DIR|latest]",
 		Short: "Set back what david kernel apply changed, the last change first",
-		Long: "Set back what a david kernel apply changed. DIR is its folder or its number; without it, or with latest, it is\n" +
-			"the newest whose changes are in force. Where somebody else changed one of the settings since, nothing is set back, and which\n" +
-			"it was is said. It goes on where it was interrupted.",
+		Long: "Set back what one david kernel apply changed. DIR is its folder or its number. Without it, or with latest,\n" +
+			"it is the newest that is still in force. Where somebody else has changed one of its settings since, that is\n" +
+			"said, and nothing is set back. After an interruption the same command goes on.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage("%s takes one folder or number, or latest; see: %s -h", cmd.CommandPath(), cmd.CommandPath())

@@ -36,7 +36,8 @@ func TestRemote(t *testing.T) {
 		password := testserver.Password
 		bench := func(want int, args ...string) (out, errOut string) {
 			t.Helper()
-			out, errOut, code := withPassword(dir, password).david(t, append([]string{"bench", "--tables", "2", "--table-size", "2000", "--time", "1s", "--warmup", "0s"}, args...)...)
+			load := []string{"bench", "--tables", "2", "--table-size", "2000", "--time", "1s", "--warmup", "0s"}
+			out, errOut, code := withPassword(dir, password).david(t, append(load, args...)...)
 			if code != want {
 				t.Errorf("%v: exit code %d, want %d\n%s%s", args, code, want, out, errOut)
 			}

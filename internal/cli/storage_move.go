@@ -347,7 +347,10 @@ func printMoved(w io.Writer, d moveDocument) {
 		fmt.Fprintln(w, "moved")
 	}
 	if o.Away > 0 {
-		fmt.Fprintf(w, "the server was away for %.1f s: stop %.1f, last pass %.1f (%s written), the rest of the comparison %.1f, start %.1f, its record and the switch %.1f\n", o.Away, o.Stop, o.Last.Seconds, host.Size(o.Last.Written), o.Check, o.Start, max(0, o.Away-o.Stop-o.Last.Seconds-o.Check-o.Start))
+		rest := max(0, o.Away-o.Stop-o.Last.Seconds-o.Check-o.Start) // its record on disk, and the switch
+		fmt.Fprintf(w, "the server was away for %.1f s: stop %.1f, last pass %.1f (%s written), ",
+			o.Away, o.Stop, o.Last.Seconds, host.Size(o.Last.Written))
+		fmt.Fprintf(w, "the rest of the comparison %.1f, start %.1f, record and switch %.1f\n", o.Check, o.Start, rest)
 		fmt.Fprintf(w, "%d files, %s: each byte compared, and the same on both sides; their SHA-256 as of the stop: %s/files.sha256\n", o.Files, host.Size(o.Bytes), d.Record)
 	}
 	if p := o.Proof; p != nil {

@@ -34,7 +34,13 @@ func mountedAs(t *testing.T, size string, mkfs ...string) (volume, point string)
 	needRoot(t)
 	dir := t.TempDir()
 	volume, point = filepath.Join(dir, "volume"), filepath.Join(dir, "point")
-	for _, argv := range [][]string{{"truncate", "-s", size, volume}, append(mkfs, volume), {"mkdir", point}, {"mount", "-o", "loop", volume, point}} {
+	steps := [][]string{
+		{"truncate", "-s", size, volume},
+		append(mkfs, volume),
+		{"mkdir", point},
+		{"mount", "-o", "loop", volume, point},
+	}
+	for _, argv := range steps {
 		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", argv[0], err, out)
 		}

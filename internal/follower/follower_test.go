@@ -110,12 +110,13 @@ func (x *scene) leads(s *testserver.Server) {
 	x.fillTables()
 }
 
-// fillTables makes three tables with some rows.
+// fillTables makes three tables with some rows, of which the last keeps its history on MariaDB.
 func (x *scene) fillTables() {
 	x.t.Helper()
 	for i := range 3 {
 		x.exec(x.conn, fmt.Sprintf("CREATE TABLE app.t%d (id INT PRIMARY KEY, n INT, s VARCHAR(200))", i))
 	}
+	x.exec(x.conn, "ALTER TABLE app.t2 COMMENT = 'versioned' /*M! , ADD SYSTEM VERSIONING */")
 	for i := range 200 {
 		x.exec(x.conn, fmt.Sprintf("INSERT INTO app.t%d VALUES (%d, 0, REPEAT('x', 150))", i%3, i))
 	}

@@ -235,7 +235,7 @@ func (l *Leader) inside(path string) (rel string, ok bool) {
 // tables makes sure that every table survives a crash, as what is cloned is what a crash would leave, and can
 // be read.
 func tables(ctx context.Context, c *mysqld.Conn) error {
-	rows, err := c.Records(ctx, "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) AS name, ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SEQUENCE') AND "+
+	rows, err := c.Records(ctx, "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) AS name, ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE') AND "+
 		"TABLE_SCHEMA NOT IN ("+systemSchemas+") AND (ENGINE NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') OR CREATE_OPTIONS LIKE '%ENCRYPT%Y%') LIMIT 3")
 	if err != nil {
 		return err

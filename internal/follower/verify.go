@@ -310,7 +310,7 @@ func sameSet(a, b string) bool {
 
 // compare compares the checksums of all tables, or of those that are named: how many there are, and which differ.
 func (p pair) compare(ctx context.Context, leader *mysqld.Single, only []string) (tables int, different []string, err error) {
-	names, err := leader.Rows(ctx, 2, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ("+
+	names, err := leader.Rows(ctx, 2, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN ("+
 		systemSchemas+") AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') ORDER BY 1, 2")
 	if err != nil {
 		return 0, nil, err

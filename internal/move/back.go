@@ -232,15 +232,12 @@ func (j *journey) standing(ctx context.Context) error {
 		return nil
 	}
 	defer conn.Close()
-	v, err := variables(ctx, conn)
+	v, err := conn.Variables(ctx)
 	if err != nil {
 		return nil
 	}
 	if !leadsBy(filepath.Clean(v["datadir"]), j.r.Route.Link) {
 		return fmt.Errorf("%w: the server runs with datadir=%s, which is not %s: it would stay there", ErrInput, v["datadir"], j.r.Route.Link)
-	}
-	if err := apartFrom(j.to, v, j.r.Route.Link); err != nil {
-		return err
 	}
 	server, ok, err := serverOf(j.from)
 	if err != nil || !ok {
@@ -291,19 +288,19 @@ func Forget(ctx context.Context, q Request, r *Record) (removed string, err erro
 		return "", err
 	}
 	defer conn.Close()
-	v, err := variables(ctx, conn)
-	if err == nil {
-		err = apartFrom(idle, v, r.Route.Link)
-	}
-	if err != nil {
+	if err := apartFrom(ctx, conn, idle, r.Route.Link); err != nil {
 		return "", err
 	}
 	return idle, j.remove(idle, phase)
 }
 
-// apartFrom makes sure that the server uses nothing in the place that it has left, as a keyring: to remove that, or to copy over
-// it, would be its end.
-func apartFrom(idle string, v map[string]string, link string) error {
+// apartFrom makes sure that the server uses nothing in the place where its data are not, as a keyring: to remove that, or to copy
+// over it, would be its end.
+func apartFrom(ctx context.Context, conn *mysqld.Conn, idle, link string) error {
+	v, err := variables(ctx, conn)
+	if err != nil {
+		return err
+	}
 	real, err := filepath.EvalSymlinks(idle)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

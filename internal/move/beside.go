@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// dataVariables are those of pathVariables that lead to data without which the folder's are not whole.
+// dataVariables are those that lead to data without which the folder's are not whole.
 func dataVariables() []string {
-	return []string{"aria_log_dir_path", "innodb_data_home_dir", "innodb_directories", "innodb_doublewrite_dir", "innodb_log_group_home_dir",
+	return []string{"aria_log_dir_path", "innodb_data_file_path", "innodb_data_home_dir", "innodb_directories", "innodb_doublewrite_dir", "innodb_log_group_home_dir",
 		"innodb_undo_directory", "rocksdb_datadir", "rocksdb_wal_dir"}
 }
 
@@ -20,7 +20,7 @@ func dataVariables() []string {
 // gone on.
 func beside(all []Elsewhere) []Elsewhere {
 	return slices.DeleteFunc(slices.Clone(all), func(e Elsewhere) bool {
-		return e.Name == "innodb_temp_data_file_path" || slices.Contains(pathVariables(), e.Name) && !slices.Contains(dataVariables(), e.Name)
+		return writesBy(e.Name) && !slices.Contains(dataVariables(), e.Name)
 	})
 }
 

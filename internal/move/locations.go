@@ -38,6 +38,11 @@ func tablespaceFiles() []string {
 	return []string{"innodb_data_file_path", "innodb_temp_data_file_path"}
 }
 
+// writesBy tells whether a variable names what a server writes to; what stays elsewhere by a link has the link's name.
+func writesBy(variable string) bool {
+	return slices.Contains(pathVariables(), variable) || slices.Contains(tablespaceFiles(), variable)
+}
+
 // places are the files and folders that a server writes to, by its variables.
 func places(v map[string]string) (list []setting) {
 	for _, name := range pathVariables() {
@@ -86,7 +91,7 @@ func locate(v map[string]string, r Route, real string) (stays []Elsewhere, refus
 // others are the absolute paths among all other variables.
 func others(v map[string]string) (list []setting) {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
-		if name == "datadir" || slices.Contains(pathVariables(), name) || slices.Contains(tablespaceFiles(), name) {
+		if name == "datadir" || writesBy(name) {
 			continue
 		}
 		for _, value := range filepath.SplitList(strings.ReplaceAll(v[name], ";", ":")) {

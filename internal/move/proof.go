@@ -113,7 +113,7 @@ func compare(before, after map[string]table, last map[string]string, all []strin
 		case !ok || a.sum == "" || b.sum == "":
 		case a.sum == b.sum:
 			p.Same++
-		case b.updated != last[name] || a.updated != "" || last[name] >= b.at && b.at != "": // a time has whole seconds
+		case b.updated != last[name] || a.updated != "" || last[name] >= b.at: // a time has whole seconds
 			p.Written = append(p.Written, name)
 		default:
 			p.Differ = append(p.Differ, name)

@@ -118,6 +118,9 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 		return out, err
 	}
 	defer conn.Close()
+	if err := apartFrom(ctx, conn, j.to, j.r.Route.Link); err != nil {
+		return out, err
+	}
 	if err := j.readable(ctx, conn); err != nil {
 		return out, err
 	}
@@ -386,22 +389,30 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 	if err == nil {
 		return errors.Join(j.deserted(), release())
 	}
-	came, again := j.visited(c, began), false
+	hold, met, came := j.vacant(c, began)
 	if came == nil {
-		hold, busy := claim(c.to, j.r.System) // a start that was told to have failed can still bring a server up
-		if came = busy; busy == nil {
-			if came = j.visited(c, began); came == nil {
-				j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
-				return errors.Join(j.retrace(began, release, err), hold())
-			}
-			came = errors.Join(came, hold())
-		}
-		again = true // it came in this very moment, and may have died of that lock
+		j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
+		return errors.Join(j.retrace(began, release, err), hold())
 	}
-	if (again || j.starting(began) != nil) && j.comes(folder, began) || again && (j.d.raise(folder) == nil || j.comes(folder, began)) {
+	if j.comes(folder, began) || met && (j.d.raise(folder) == nil || j.comes(folder, began)) {
 		return errors.Join(j.deserted(), release())
 	}
 	return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there, %s", err, came, j.d.log, j.wayOut()), release())
+}
+
+// vacant holds the place that the server did not start on, where none has been, so that none that comes late can have it. met tells
+// of one that came in that very moment, and may have died of the lock.
+func (j *journey) vacant(c *copier, began time.Time) (hold func() error, met bool, err error) {
+	if err := j.visited(c, began); err != nil {
+		return nil, false, err
+	}
+	if hold, err = claim(c.to, j.r.System); err != nil {
+		return nil, true, err
+	}
+	if err := j.visited(c, began); err != nil {
+		return nil, true, errors.Join(err, hold())
+	}
+	return hold, false, nil
 }
 
 // visited is an error where a server has written to the place that it was to start on, or is there.
