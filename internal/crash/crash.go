@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -66,7 +67,8 @@ type crashRun struct {
 	ledger *ledger
 	random *rand.Rand
 	vars   map[string]string
-	read   map[string]bool // the binary logs that were
+	read   map[string]bool    // the binary logs that were
+	logged map[ledgerKey]bool // what they hold
 	result result.CrashTest
 }
 
@@ -85,7 +87,7 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 		_, stopErr := s.Stop(context.WithoutCancel(ctx))
 		err = errors.Join(err, stopErr)
 	}()
-	r := &crashRun{Test: t, server: s, ledger: newLedger(t.Seed, t.Threads), random: rand.New(rand.NewPCG(t.Seed, uint64(t.Threads))), read: map[string]bool{}}
+	r := &crashRun{Test: t, server: s, ledger: newLedger(t.Seed, t.Threads), random: rand.New(rand.NewPCG(t.Seed, uint64(t.Threads))), read: map[string]bool{}, logged: map[ledgerKey]bool{}}
 	r.result = result.CrashTest{Server: t.Binary.Record(), Threads: t.Threads, Seed: t.Seed, LimitMs: ms(t.Limit)}
 	if err := r.look(ctx); err != nil {
 		return c, err
@@ -228,10 +230,10 @@ func (r *crashRun) inspect(ctx context.Context, k result.Kill) (result.Kill, err
 	if err != nil {
 		return k, err
 	}
-	found, fresh := r.ledger.check(there)
-	k.Lost, k.Late, k.Kept, k.Damage, k.Missing = found.Lost, late, found.Kept, found.Damage, found.Missing
+	told, found := r.ledger.check(there)
+	k.Lost, k.Late, k.Kept, k.Damage, k.Missing = told.Lost, late, told.Kept, told.Damage, told.Missing
 	if r.result.Log == "" {
-		k.Damage.OnlyLogged, k.Damage.Unlogged, err = r.compareLog(ctx, conn, fresh)
+		k.Damage.OnlyLogged, k.Damage.Unlogged, err = r.compareLog(ctx, conn, found)
 	}
 	return k, err
 }
@@ -262,22 +264,23 @@ func settled(ctx context.Context, l *ledger, read func() (tables, error)) (t tab
 
 // compareLog reads the binary logs that the server has closed since the last time: it begins a new one at
 // every start.
-func (r *crashRun) compareLog(ctx context.Context, conn *mysqld.Single, fresh map[ledgerKey]bool) (onlyLogged, unlogged int64, err error) {
+func (r *crashRun) compareLog(ctx context.Context, conn *mysqld.Single, found round) (onlyLogged, unlogged int64, err error) {
 	list, err := conn.Rows(ctx, 1, "SHOW BINARY LOGS")
 	if err != nil {
 		return 0, 0, err
 	}
-	all := map[ledgerKey]bool{}
+	fresher := map[ledgerKey]bool{}
 	for _, l := range list[:max(0, len(list)-1)] {
 		if r.read[l[0]] {
 			continue
 		}
 		r.read[l[0]] = true
-		if err := addLogged(all, r.server, l[0]); err != nil {
+		if err := addLogged(fresher, r.server, l[0]); err != nil {
 			return 0, 0, err
 		}
 	}
-	onlyLogged, unlogged = compare(fresh, all)
+	maps.Copy(r.logged, fresher)
+	onlyLogged, unlogged = found.compare(r.logged, fresher)
 	return onlyLogged, unlogged, nil
 }
 

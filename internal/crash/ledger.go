@@ -170,14 +170,20 @@ func (l *ledger) acknowledged() (n int64) {
 	return n
 }
 
+// round are the transactions that a check found, or found gone.
+type round struct {
+	fresh  map[ledgerKey]bool // of this round, that are there
+	lapsed []ledgerKey        // of earlier ones, that were there after their recovery and are not any more
+}
+
 // check holds what is in the tables against what was written down, and remembers what is gone. Lost, Kept, Damage and
-// Missing of the kill are filled in. fresh are the transactions of this round that are there.
-func (l *ledger) check(t tables) (k result.Kill, fresh map[ledgerKey]bool) {
+// Missing of the kill are filled in.
+func (l *ledger) check(t tables) (k result.Kill, found round) {
 	there := make([]map[int64]bool, len(l.pages))
 	for i := range there {
 		there[i] = map[int64]bool{}
 	}
-	fresh = map[ledgerKey]bool{}
+	found.fresh = map[ledgerKey]bool{}
 	for _, r := range t.rows {
 		if !l.known(r) {
 			k.Damage.Uncommitted++
@@ -190,20 +196,24 @@ func (l *ledger) check(t tables) (k result.Kill, fresh map[ledgerKey]bool) {
 		count(&k.Kept, r.seq > p.acked && !seen[r.seq])
 		seen[r.seq] = true
 		if r.seq > p.begun {
-			fresh[ledgerKey{r.writer, r.seq}] = true
+			found.fresh[ledgerKey{r.writer, r.seq}] = true
 		}
 	}
 	var missing []string
 	for i := range l.pages {
 		p := &l.pages[i]
-		if lost := p.miss(there[i]); len(lost) > 0 {
+		lost, lapsed := p.miss(there[i])
+		for _, seq := range lapsed {
+			found.lapsed = append(found.lapsed, ledgerKey{i + 1, seq})
+		}
+		if len(lost) > 0 {
 			k.Lost += int64(len(lost))
 			missing = append(missing, fmt.Sprintf("%d of writer %d's %d acknowledged transactions, from its %d on", len(lost), i+1, p.acked, lost[0]))
 		}
 	}
 	half := disagree(l.come(t.rows), t.accounts)
 	k.Damage.Half, k.Missing = int64(len(half)), strings.Join(append(missing, half...), "; ")
-	return k, fresh
+	return k, found
 }
 
 func count(n *int64, is bool) {
@@ -217,8 +227,8 @@ func (l *ledger) known(r ledgerRow) bool {
 	return r.writer >= 1 && r.writer <= len(l.pages) && r.seq >= 1 && r.seq <= l.pages[r.writer-1].sent
 }
 
-// miss remembers what is not there, and lists what of it was acknowledged.
-func (p *writerPage) miss(there map[int64]bool) (lost []int64) {
+// miss remembers what is not there, and lists what of it was acknowledged, and what was there after an earlier recovery.
+func (p *writerPage) miss(there map[int64]bool) (lost, lapsed []int64) {
 	for seq := int64(1); seq <= p.sent; seq++ {
 		if there[seq] || p.gone[seq] {
 			continue
@@ -227,8 +237,11 @@ func (p *writerPage) miss(there map[int64]bool) (lost []int64) {
 		if seq <= p.acked {
 			lost = append(lost, seq)
 		}
+		if seq <= p.begun {
+			lapsed = append(lapsed, seq)
+		}
 	}
-	return lost
+	return lost, lapsed
 }
 
 // disagree lists the accounts that are not the sums of their writer's rows, or are missing, or there twice.
@@ -253,13 +266,19 @@ func disagree(sums, accounts []account) (list []string) {
 	return list
 }
 
-// compare counts the transactions of a round that are in the binary log or in the tables only.
-func compare(fresh, logged map[ledgerKey]bool) (onlyLogged, unlogged int64) {
-	for e := range logged {
-		count(&onlyLogged, !fresh[e])
+// compare counts the transactions that are in the binary log only, and those in the tables only. logged are those of all
+// rounds, fresher those whose log was closed since the last one. One that a recovery took from the binary log is in the
+// tables, and lapses at the next kill where the redo log has not been written since
+// (innodb_flush_log_at_trx_commit=0; MariaDB 10.11 recovers so, and looks into the newest binary log only).
+func (r round) compare(logged, fresher map[ledgerKey]bool) (onlyLogged, unlogged int64) {
+	for e := range fresher {
+		count(&onlyLogged, !r.fresh[e])
 	}
-	for e := range fresh {
-		count(&unlogged, !logged[e])
+	for _, e := range r.lapsed {
+		count(&onlyLogged, logged[e])
+	}
+	for e := range r.fresh {
+		count(&unlogged, !fresher[e])
 	}
 	return onlyLogged, unlogged
 }

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"testing"
 
@@ -160,8 +161,8 @@ func TestAccounts(t *testing.T) {
 func TestRounds(t *testing.T) {
 	l := book()
 	survived := append(whole()[:4:4], rows(ledgerKey{1, 4})...) // {2, 2} is lost, {1, 4} was kept unacknowledged
-	if k, fresh := l.check(tables{survived, accounts(survived)}); k.Lost != 1 || k.Kept != 1 || len(fresh) != 5 {
-		t.Errorf("first round: %+v, %d fresh", k, len(fresh))
+	if k, found := l.check(tables{survived, accounts(survived)}); k.Lost != 1 || k.Kept != 1 || len(found.fresh) != 5 {
+		t.Errorf("first round: %+v, %d fresh", k, len(found.fresh))
 	}
 	l.begin()
 	l.pages[0].sent, l.pages[0].acked = 5, 5
@@ -169,14 +170,14 @@ func TestRounds(t *testing.T) {
 		t.Errorf("%d acknowledged, want 1", n)
 	}
 	more := append(survived[:len(survived):len(survived)], rows(ledgerKey{1, 5})...)
-	if k, fresh := l.check(tables{more, accounts(more)}); !reflect.DeepEqual(k, result.Kill{}) || len(fresh) != 1 || !fresh[ledgerKey{1, 5}] {
-		t.Errorf("second round: %+v, fresh %v", k, fresh)
+	if k, found := l.check(tables{more, accounts(more)}); !reflect.DeepEqual(k, result.Kill{}) || len(found.fresh) != 1 || !found.fresh[ledgerKey{1, 5}] {
+		t.Errorf("second round: %+v, fresh %v", k, found.fresh)
 	}
 	l.begin()
 	fewer := append(more[:4:4], rows(ledgerKey{1, 5}, ledgerKey{2, 2})...) // {1, 4} must stay now, and {2, 2} is back from the dead
 	want := result.Kill{Lost: 1, Damage: result.Damage{Returned: 1}, Missing: "1 of writer 1's 5 acknowledged transactions, from its 4 on"}
-	if k, _ := l.check(tables{fewer, accounts(fewer)}); !reflect.DeepEqual(k, want) {
-		t.Errorf("third round: %+v, want %+v", k, want)
+	if k, found := l.check(tables{fewer, accounts(fewer)}); !reflect.DeepEqual(k, want) || !reflect.DeepEqual(found.lapsed, []ledgerKey{{1, 4}}) {
+		t.Errorf("third round: %+v, lapsed %v, want %+v", k, found.lapsed, want)
 	}
 }
 
@@ -212,9 +213,11 @@ func TestWritten(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
-	fresh := map[ledgerKey]bool{{1, 1}: true, {1, 2}: true}
-	logged := map[ledgerKey]bool{{1, 2}: true, {2, 1}: true, {2, 2}: true}
-	if only, not := compare(fresh, logged); only != 2 || not != 1 {
+	fresher := map[ledgerKey]bool{{1, 12}: true, {2, 11}: true, {2, 12}: true}
+	logged := map[ledgerKey]bool{{1, 1}: true, {2, 1}: true}
+	maps.Copy(logged, fresher)
+	r := round{fresh: map[ledgerKey]bool{{1, 11}: true, {1, 12}: true}, lapsed: []ledgerKey{{2, 1}, {2, 2}}}
+	if only, not := r.compare(logged, fresher); only != 3 || not != 1 {
 		t.Errorf("%d only logged, %d unlogged", only, not)
 	}
 }
