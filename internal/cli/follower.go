@@ -268,7 +268,11 @@ func (a *app) drop(ctx context.Context, f followerFlags, r *follower.Record, lea
 		what += ", " + r.ZFS.String()
 	}
 	if !f.apply {
-		if names := r.Replicas(ctx, leader); len(names) > 0 {
+		names, err := r.Replicas(ctx, leader)
+		switch {
+		case err != nil:
+			a.remark("%v", err)
+		case len(names) > 0:
 			a.remark("%s replicates from %s: stop that first", strings.Join(names, ", "), r.Name)
 		}
 		fmt.Fprintf(a.out, "would be removed: %s\nnothing was changed: --apply does it\n", what)

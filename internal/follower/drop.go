@@ -79,20 +79,18 @@ func (r *Record) alone() error {
 	return nil
 }
 
-// Replicas names the servers that replicate from a follower, as its server lists them; nil where that does not answer.
-func (r *Record) Replicas(ctx context.Context, leader mysqld.Addr) []string {
+// Replicas names the servers that replicate from a follower, as its server lists them; none where that does not answer. One
+// that answers and does not tell is an error.
+func (r *Record) Replicas(ctx context.Context, leader mysqld.Addr) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, replicasPatience)
 	defer cancel()
-	conn, err := mysqld.Open(ctx, r.addr(leader))
-	if err != nil {
-		return nil
+	rows, err := r.listed(ctx, leader)
+	switch {
+	case mysqld.Number(err) != 0:
+		return nil, refuse("the server of %s does not tell who replicates from it: %w; give an account that it lets in and that has REPLICATION SLAVE, or end it first", r.Name, err)
+	case err != nil:
+		return nil, nil
 	}
-	defer conn.Close()
-	rows, err := conn.Records(ctx, r.words().replicas)
-	if err != nil {
-		return nil
-	}
-	var names []string
 	for _, row := range rows {
 		name := "server_id " + row["server_id"]
 		if row["host"] != "" { // which it reports where it was told to
@@ -100,7 +98,17 @@ func (r *Record) Replicas(ctx context.Context, leader mysqld.Addr) []string {
 		}
 		names = append(names, name)
 	}
-	return names
+	return names, nil
+}
+
+// listed asks a follower's server for its replicas.
+func (r *Record) listed(ctx context.Context, leader mysqld.Addr) ([]map[string]string, error) {
+	conn, err := mysqld.Open(ctx, r.addr(leader))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return conn.Records(ctx, r.words().replicas)
 }
 
 // replicasPatience is how long a follower's server may take to list its replicas.
@@ -108,7 +116,11 @@ const replicasPatience = 10 * time.Second
 
 // unfollowed refuses to drop a follower from which others replicate.
 func (r *Record) unfollowed(ctx context.Context, leader mysqld.Addr) error {
-	if names := r.Replicas(ctx, leader); len(names) > 0 {
+	names, err := r.Replicas(ctx, leader)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
 		return refuse("cannot drop the follower %s: %s replicates from it: stop that first (its server may list it for another half a minute)", r.Name, strings.Join(names, ", "))
 	}
 	return nil

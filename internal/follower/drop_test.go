@@ -23,7 +23,14 @@ func TestDropFollowed(t *testing.T) {
 				change = []string{"STOP REPLICA", fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = %d", one.Port), "START REPLICA"}
 			}
 			x.exec(x.open(x.own(two)), change...)
-			for end := time.Now().Add(30 * time.Second); len(one.Replicas(t.Context(), x.leader)) == 0; time.Sleep(50 * time.Millisecond) {
+			replicas := func() []string {
+				names, err := one.Replicas(t.Context(), x.leader)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return names
+			}
+			for end := time.Now().Add(30 * time.Second); len(replicas()) == 0; time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatal("it does not replicate")
 				}
@@ -31,10 +38,15 @@ func TestDropFollowed(t *testing.T) {
 			if err := one.Drop(t.Context(), x.leader, false); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), fmt.Sprintf("server_id %d", two.ID)) || one.State != follower.Following {
 				t.Fatalf("dropped under a server that replicates from it: %v", err)
 			}
+			stranger := x.leader
+			stranger.User = "nobody"
+			if err := one.Drop(t.Context(), stranger, false); !errors.Is(err, follower.ErrInput) || !strings.Contains(err.Error(), "does not tell who replicates from it") {
+				t.Fatalf("dropped by one whom its server does not let in: %v", err)
+			}
 			if err := two.Drop(t.Context(), x.leader, false); err != nil {
 				t.Fatal(err)
 			}
-			for i := 0; len(one.Replicas(t.Context(), x.leader)) > 0; i++ { // what is sent has it see that nobody is there
+			for i := 0; len(replicas()) > 0; i++ { // what is sent has it see that nobody is there
 				x.exec(x.conn, fmt.Sprintf("UPDATE app.t0 SET n = %d", i))
 				time.Sleep(50 * time.Millisecond)
 			}
