@@ -50,7 +50,7 @@ func (l Lab) Meant(ctx context.Context, said Named, want string) Meant {
 	if said.Flavour != "" && said.Version != "" {
 		return Meant{Named: said}
 	}
-	all := server.List(ctx, l.Home)
+	all := server.Present(ctx, l.Home)
 	if b, err := server.Find(ctx, l.Home, want); err == nil {
 		all = append([]server.Binary{b}, all...)
 	}
@@ -137,7 +137,7 @@ func (l Lab) thisMachine(ctx context.Context, in *advice.Facts) error {
 
 // knownNames are the names that a binary of the very version takes, where one is on this machine; else nil.
 func (l Lab) knownNames(ctx context.Context, in advice.Facts) ([]string, error) {
-	for _, b := range server.List(ctx, l.Home) {
+	for _, b := range server.Present(ctx, l.Home) {
 		v, err := mycnf.ParseVersion(b.Version)
 		if err != nil || b.Flavour != in.Flavour || v.Major != in.Version.Major || v.Minor != in.Version.Minor {
 			continue

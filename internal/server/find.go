@@ -20,10 +20,10 @@ import (
 func Find(ctx context.Context, home, want string) (Binary, error) {
 	switch want {
 	case "", "auto", string(mycnf.MySQL), string(mycnf.MariaDB):
-		return summed(choose(list(ctx, home), want))
+		return summed(choose(Present(ctx, home), want))
 	}
 	if e, ok := ParseEngine(want); ok {
-		return summed(e.among(list(ctx, home)))
+		return summed(e.among(Present(ctx, home)))
 	}
 	if !strings.ContainsRune(want, filepath.Separator) && !exists(want) {
 		return Binary{}, fmt.Errorf("cannot find the server %q: want auto, mysql, mariadb or a path, or a flavour with its version, as in mysql:9.7", want)
@@ -127,7 +127,7 @@ func binaryIn(root string) (string, error) {
 // left out.
 func List(ctx context.Context, home string) []Binary {
 	var all []Binary
-	for _, b := range list(ctx, home) {
+	for _, b := range Present(ctx, home) {
 		if b, err := summed(b, nil); err == nil {
 			all = append(all, b)
 		}
@@ -135,8 +135,8 @@ func List(ctx context.Context, home string) []Binary {
 	return all
 }
 
-// list is List without the sums, which take longer than all else.
-func list(ctx context.Context, home string) []Binary {
+// Present is List without the sums, which take longer than all else.
+func Present(ctx context.Context, home string) []Binary {
 	var all []Binary
 	for _, path := range candidates(home) {
 		if b, err := recognise(ctx, path); err == nil {
