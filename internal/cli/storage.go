@@ -25,7 +25,7 @@ func (a *app) storageCommand() *cobra.Command {
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.storagePlanCommand(), a.storageMeasureCommand(), a.storageMoveCommand())
+	cmd.AddCommand(a.storagePlanCommand(), a.storageMeasureCommand(), a.storageMoveCommand(), a.storageMovesCommand())
 	return cmd
 }
 

@@ -97,7 +97,7 @@ func (f moveFlags) check() error {
 	case (f.back || f.forget) && f.to != "":
 		return usage("--to is for a move: --back and --forget know from where and where to")
 	case !f.back && !f.forget && f.to == "":
-		return usage("--to is missing: name the new folder")
+		return usage("--to is missing: name the new folder (david storage moves lists what is on record)")
 	case (f.stop == "") != (f.start == ""):
 		return usage("--stop and --start go together: what stops the server and what starts it")
 	case f.stop != "" && (len(strings.Fields(f.stop)) == 0 || len(strings.Fields(f.start)) == 0):

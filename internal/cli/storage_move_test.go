@@ -66,14 +66,25 @@ func TestStorageMove(t *testing.T) {
 		t.Errorf("%s: %v", real, err)
 	}
 	says(run(exitUsage, "--to", to, "--apply"), "is moved to "+to+" already")
+	listed := func(want ...string) {
+		t.Helper()
+		out, errOut, code := d.david(t, "storage", "moves")
+		if code != exitDone {
+			t.Fatal(code, errOut)
+		}
+		says(strings.Join(strings.Fields(out+errOut), " "), want...)
+	}
+	listed(s.Data()+" moved ", to+" "+s.Data()+".david-old", "--back goes back, --forget removes")
 	says(run(exitDone, "--back"), "would go back to the old place", "--apply does it")
 	says(run(exitDone, "--back", "--apply"), "the server is back in its old place", "not in use: "+to)
+	listed(s.Data()+" back ", s.Data()+" "+to, "--forget removes what is not in use")
 	says(run(exitDone, "--forget"), to+" would be removed")
 	var doc moveDocument
 	out, errOut, code := d.david(t, "storage", "move", "--forget", "--apply", "--json", "--dsn", dsn(s, "david"))
 	if err := json.Unmarshal([]byte(out), &doc); err != nil || doc.Removed != to || !doc.Applied || code != exitDone {
 		t.Errorf("%v: %+v\n%s", err, doc, errOut)
 	}
+	listed("no moves; begin one with")
 	s.Exec("INSERT INTO shop.item VALUES (4)")
 	guarded(t, s, d.home, to, stop, start)
 }

@@ -19,13 +19,19 @@ import (
 	"david/internal/process"
 )
 
-// Idle returns the place that is not in use.
-func (r *Record) Idle() (string, error) {
+// Places returns the place that the server's path leads to, and the other one.
+func (r *Record) Places() (used, idle string, err error) {
 	in, err := r.Route.at()
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return r.Route.folder(1-in, in), nil
+	return r.Route.folder(in, in), r.Route.folder(1-in, in), nil
+}
+
+// Idle returns the place that is not in use.
+func (r *Record) Idle() (string, error) {
+	_, idle, err := r.Places()
+	return idle, err
 }
 
 // Alone says what the place that is not in use has alone; "" where that is nothing, as far as david knows.

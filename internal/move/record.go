@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,23 +170,36 @@ func (r *Record) write(name string, content []byte) error {
 // ErrNoRecord says that there is no move to go on with.
 var ErrNoRecord = errors.New("david has moved nothing from there")
 
-// find returns the last record that is pending and wanted.
-func find(dir string, wanted func(*Record) bool) (*Record, error) {
-	records := filepath.Join(dir, Folder)
-	list, err := numbers(records)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range slices.Backward(list) {
-		r, err := read(filepath.Join(records, strconv.Itoa(n)))
-		if errors.Is(err, fs.ErrNotExist) { // david was killed before its first step
-			continue
-		}
+// All are the records of moves in david's home, the last one first. Those after one that cannot be read are not reached.
+func All(home string) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		records := filepath.Join(home, Folder)
+		list, err := numbers(records)
 		if err != nil {
-			return nil, fmt.Errorf("cannot use the record of a move in %s: %w", filepath.Join(records, strconv.Itoa(n)), err)
+			yield(nil, err)
+			return
 		}
-		if r.Pending() && wanted(r) {
-			return r, nil
+		for _, n := range slices.Backward(list) {
+			r, err := read(filepath.Join(records, strconv.Itoa(n)))
+			if errors.Is(err, fs.ErrNotExist) { // david was killed before its first step
+				continue
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("cannot use the record of a move in %s: %w", filepath.Join(records, strconv.Itoa(n)), err))
+				return
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// find returns the last record that is pending and wanted.
+func find(home string, wanted func(*Record) bool) (*Record, error) {
+	for r, err := range All(home) {
+		if err != nil || r.Pending() && wanted(r) {
+			return r, err
 		}
 	}
 	return nil, ErrNoRecord
