@@ -202,7 +202,6 @@ func (a *app) promote(ctx context.Context, f followerFlags, r *follower.Record, 
 	}
 	if err != nil {
 		a.remark("%s is promoted, but %v", r.Name, err)
-		a.remark("where %s did not answer, see to it that it does not come back as it was: it would take writes as well", r.Leader)
 	}
 	if lacks != "" {
 		a.remark("%s lacks what %s has committed since: %s: somebody still writes there, and the two differ", r.Name, r.Leader, lacks)
@@ -293,7 +292,7 @@ func followerError(err error) error {
 	switch {
 	case errors.Is(err, follower.ErrInput), errors.Is(err, follower.ErrBusy):
 		return codedError{exitUsage, err}
-	case errors.Is(err, follower.ErrDifferent), errors.Is(err, follower.ErrBehind), errors.Is(err, follower.ErrDiverged):
+	case errors.Is(err, follower.ErrDifferent), errors.Is(err, follower.ErrChanged), errors.Is(err, follower.ErrBehind), errors.Is(err, follower.ErrDiverged):
 		return codedError{exitInvalid, err}
 	}
 	return err

@@ -80,7 +80,7 @@ func Prepare(ctx context.Context, q Request) (p Plan, err error) {
 	}
 	l := p.Leader
 	r := Record{Name: q.Name, State: Making, Made: time.Now(), Flavour: l.Flavour, Version: l.Version,
-		Leader: conn.Addr().String(), UUID: l.UUID, At: Spot{l.Port, l.Datadir},
+		Leader: conn.Addr().String(), UUID: l.UUID, At: spotOf(l.Variables),
 		Way: p.Place.Way, Dir: filepath.Join(p.Place.In, folderOf(q.Name)), UID: l.UID, GID: l.GID, Launch: l.Launch, Events: l.Variables["event_scheduler"]}
 	if r.Way == Image {
 		r.Volume = p.Place.volume(*q.Image, q.Name)
@@ -179,14 +179,16 @@ func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Du
 	if err != nil {
 		return err
 	}
-	if len(running) == 0 {
-		// MariaDB throws away what it has received and not applied when replication starts: not before the leader answers.
-		own, err := r.start(ctx, leader, r.State == Following && mariaDB(r.Flavour))
-		if err != nil {
-			return err
-		}
-		own.Close()
+	var own *mysqld.Conn
+	if len(running) > 0 {
+		own, err = r.comesUp(ctx, leader)
+	} else { // MariaDB throws away what it has received and not applied when replication starts: not before the leader answers.
+		own, err = r.start(ctx, leader, r.State == Following && mariaDB(r.Flavour))
 	}
+	if err != nil {
+		return err
+	}
+	own.Close()
 	if r.State == Promoted {
 		return nil
 	}
@@ -201,18 +203,37 @@ func (r *Record) Start(ctx context.Context, leader mysqld.Addr, patience time.Du
 	return p.catchUp(ctx, patience)
 }
 
-// takeUp starts replication where both of its threads have stopped, unless that would lose what was received.
+// takeUp starts what of replication is stopped and not by an error, unless that would lose what was received; a comparison that was
+// interrupted is over.
 func (r *Record) takeUp(ctx context.Context, p pair) error {
-	s, err := p.replication(ctx)
-	if err != nil || s == nil || s["io_running"] != "No" || s["sql_running"] != "No" {
-		return err
-	}
-	if p.maria {
-		if err := r.keeps(ctx, p); err != nil {
+	if r.Comparing != nil { // it may be on its way to where the two were to be compared
+		if err := p.follower.Exec(ctx, p.stop+" SQL_THREAD"); err != nil {
 			return err
 		}
 	}
-	return p.follower.Exec(ctx, p.start)
+	s, err := p.replication(ctx)
+	if err != nil || s == nil {
+		return err
+	}
+	receives, applies := s["io_running"] != "No", s["sql_running"] != "No"
+	switch {
+	case !receives && !applies:
+		if p.maria {
+			err = r.keeps(ctx, p)
+		}
+		if err == nil {
+			err = p.follower.Exec(ctx, p.start)
+		}
+	case !applies && s["last_sql_error"] == "":
+		err = p.follower.Exec(ctx, p.start+" SQL_THREAD")
+	case !receives && s["last_io_error"] == "":
+		err = p.follower.Exec(ctx, p.start+" IO_THREAD")
+	}
+	if err != nil || r.Comparing == nil {
+		return err
+	}
+	r.Comparing = nil
+	return r.save()
 }
 
 // waits says of a follower whose leader does not answer that its replication is stopped, where it is.

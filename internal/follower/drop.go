@@ -313,6 +313,8 @@ func (r *Record) Status() string {
 		return r.kind() + ", its data are gone"
 	case len(all) == 0:
 		return r.kind() + ", its server does not run"
+	case r.State == Following && r.Comparing != nil && !r.Comparing.Alive():
+		return r.kind() + ", its server runs; a comparison was interrupted: it applies nothing until david follower start"
 	case r.State == Following: // whether it does its server alone can tell, and one has to log in to ask
 		return r.kind() + ", its server runs"
 	}

@@ -158,7 +158,8 @@ func (l *Leader) listens() (err error) {
 	if strings.ContainsAny(l.Address, "%/'\\") {
 		return refuse("cannot follow a server with bind_address=%s", v["bind_address"])
 	}
-	l.TLS = v["have_ssl"] == "YES" || v["ssl_cert"] != "" && v["have_ssl"] == ""
+	protocols, told := v["tls_version"]
+	l.TLS = (v["have_ssl"] == "YES" || v["ssl_cert"] != "" && v["have_ssl"] == "") && (protocols != "" || !told) // none: MySQL listens without
 	return nil
 }
 

@@ -107,20 +107,41 @@ func (p pair) remarks(ctx context.Context, was map[string]string) error {
 
 // upTo tells what a follower has of a leader that does not answer.
 func (p pair) upTo(ctx context.Context, was map[string]string) error {
-	position := p.position
-	if p.maria {
-		position = "@@GLOBAL.gtid_slave_pos"
-	}
-	var at string
-	if err := p.follower.Row(ctx, "SELECT "+position, nil, &at); err != nil {
+	at, err := p.got(ctx)
+	if err != nil {
 		return err
 	}
 	stopped := ""
 	if was["io_running"] == "No" {
-		stopped = "; it had not been receiving before (" + cmp.Or(was["last_io_error"], "its replication was stopped") + "), so what its leader wrote since then is missing"
+		stopped = "; it had not been receiving before (" + cmp.Or(was["last_io_error"], "its replication was stopped") + "), so what its leader wrote after that is missing, if anything"
 	}
-	p.say("its leader does not answer: it has what it received of that, up to " + strings.ReplaceAll(at, "\n", "") + stopped)
+	p.say("its leader does not answer: it has what it received of that, up to " + at + stopped)
+	p.say("see to it that its leader does not come back as it was: it would take writes as well")
 	return nil
+}
+
+// got returns the GTIDs that a follower has of its leader, those that somebody applied by hand among them.
+func (p pair) got(ctx context.Context) (string, error) {
+	if !p.maria {
+		return p.at(ctx, p.follower)
+	}
+	replicated, logged, err := p.applies(ctx)
+	if err != nil {
+		return "", err
+	}
+	last := map[string]string{}
+	for one := range strings.SplitSeq(logged, ",") {
+		one = strings.TrimSpace(one)
+		last[one[:max(0, strings.LastIndex(one, "-"))]] = one
+	}
+	list := strings.Split(replicated, ",")
+	for i, one := range list {
+		one = strings.TrimSpace(one)
+		if by := last[one[:max(0, strings.LastIndex(one, "-"))]]; by != "" && includes(by, one) {
+			list[i] = by
+		}
+	}
+	return gtids(strings.Join(list, ","))
 }
 
 // free has a follower that has applied all take writes, and follow nobody.
@@ -144,7 +165,7 @@ func (r *Record) free(ctx context.Context, p pair, leader mysqld.Addr) error {
 			return fmt.Errorf("cannot promote the follower %s, the same command goes on: %w", r.Name, err)
 		}
 	}
-	r.State = Promoted
+	r.State, r.Comparing = Promoted, nil
 	if err := r.save(); err != nil {
 		return err
 	}
@@ -213,6 +234,11 @@ func (p pair) lacks(ctx context.Context) (string, error) {
 // started with both threads stopped, to fetch it anew (sql/sql_repl.cc, start_slave); of a leader that does not answer, what was
 // received and not applied is nowhere else, and only the user can apply it.
 func (r *Record) goOn(ctx context.Context, p pair) error {
+	if r.Comparing != nil { // a comparison that was interrupted may have it stop somewhere
+		if err := p.follower.Exec(ctx, p.stop+" SQL_THREAD"); err != nil {
+			return err
+		}
+	}
 	s, err := p.replication(ctx)
 	if err != nil || s == nil || s["sql_running"] != "No" {
 		return err

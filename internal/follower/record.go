@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,7 @@ import (
 	"david/internal/hold"
 	"david/internal/home"
 	"david/internal/mycnf"
+	"david/internal/process"
 )
 
 // Folder is where the records of followers lie in david's home: followers/NAME/follower.json.
@@ -75,17 +77,45 @@ type Record struct {
 	Account string `json:"account,omitempty"`
 	Events  string `json:"event_scheduler,omitempty"` // the leader's, for when it is promoted
 	// Held is what is held while the data are taken: whoever undoes it lets it go first.
-	Held  *hold.Target `json:"held,omitempty"`
-	Times Times        `json:"times"`
+	Held *hold.Target `json:"held,omitempty"`
+	// Comparing is the david that compares its rows, or has not had it go on afterwards.
+	Comparing *process.ID `json:"comparing,omitempty"`
+	Times     Times       `json:"times"`
 
 	dir  string // of the record
 	lock *os.File
 }
 
-// Spot is where a leader is found: no two servers of one machine share either.
+// Spot is where a leader is found: no two servers of one machine share port or data directory, no two that replicate a server_id.
 type Spot struct {
 	Port    int    `json:"port"`
 	Datadir string `json:"datadir"` // as the server has it
+	Host    string `json:"hostname,omitempty"`
+	ID      string `json:"server_id,omitempty"`
+}
+
+// spotOf is where a server is found by its variables.
+func spotOf(v map[string]string) Spot {
+	port, err := strconv.Atoi(v["port"])
+	if err != nil {
+		port = 0 // which no server has
+	}
+	return Spot{port, v["datadir"], v["hostname"], v["server_id"]}
+}
+
+// is tells whether a server that is found somewhere now is the one that was found here: one thing may have been changed since.
+// Earlier davids have two of the four on record, which both have to be as they were.
+func (s Spot) is(now Spot) bool {
+	same := 0
+	for _, one := range []bool{s.Port == now.Port, s.Datadir == now.Datadir, s.Host == "" || s.Host == now.Host, s.ID == "" || s.ID == now.ID} {
+		if one {
+			same++
+		}
+	}
+	if s.Host == "" && s.ID == "" {
+		return same == 4
+	}
+	return same >= 3
 }
 
 // Times says how long the steps of a clone took, in seconds.

@@ -31,7 +31,7 @@ type words struct {
 	start, stop, reset, status string
 	position                   string // what a server has, GTIDs
 	wait                       string // for GTIDs, some seconds
-	until                      string // of a start, GTIDs
+	until                      string // of a start of the applying thread: GTIDs, or where they end in the leader's binary log
 	skip                       string // the option that starts without replication
 	replicas                   string // lists a server's
 	logs                       string // how far the binary log is
@@ -40,10 +40,10 @@ type words struct {
 func (r *Record) words() words {
 	if mariaDB(r.Flavour) {
 		return words{"START SLAVE", "STOP SLAVE", "RESET SLAVE ALL", "SHOW SLAVE STATUS", "@@GLOBAL.gtid_binlog_pos",
-			"SELECT MASTER_GTID_WAIT('%s', %d)", "START SLAVE UNTIL master_gtid_pos = '%s'", "skip-slave-start", "SHOW SLAVE HOSTS", ""}
+			"SELECT MASTER_GTID_WAIT('%s', %d)", "START SLAVE SQL_THREAD UNTIL MASTER_LOG_FILE = '%[2]s', MASTER_LOG_POS = %[3]s", "skip-slave-start", "SHOW SLAVE HOSTS", ""}
 	}
 	w := words{"START REPLICA", "STOP REPLICA", "RESET REPLICA ALL", "SHOW REPLICA STATUS", "@@GLOBAL.gtid_executed",
-		"SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %d)", "START REPLICA UNTIL SQL_AFTER_GTIDS = '%s'", "skip-replica-start", "SHOW REPLICAS", "SHOW MASTER STATUS"}
+		"SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', %d)", "START REPLICA SQL_THREAD UNTIL SQL_AFTER_GTIDS = '%[1]s'", "skip-replica-start", "SHOW REPLICAS", "SHOW MASTER STATUS"}
 	if v, err := mycnf.ParseVersion(r.Version); err == nil {
 		w.logs = logStatus(r.Flavour, v)
 		if !v.AtLeast(8, 0, 26) {
@@ -305,7 +305,7 @@ func (p pair) reach(ctx context.Context, goal string) error {
 			return nil
 		}
 		err := p.healthy(ctx)
-		if err != nil && !(errors.Is(err, errHalted) && !halted) { // which the goal itself can have done since it was waited for
+		if err != nil && (halted || !errors.Is(err, errHalted) && !errors.Is(err, errDeaf)) { // which the goal itself can have done since it was waited for
 			return err
 		}
 		halted = err != nil
@@ -313,7 +313,10 @@ func (p pair) reach(ctx context.Context, goal string) error {
 }
 
 // errHalted says that a follower applies nothing, and not for an error.
-var errHalted = errors.New("the follower's applying thread was stopped by somebody: STOP REPLICA, or STOP SLAVE")
+var errHalted = errors.New("the follower's applying thread is stopped (STOP REPLICA, STOP SLAVE): david follower start has it go on")
+
+// errDeaf says that a follower receives nothing, and not for an error.
+var errDeaf = errors.New("the follower's receiving thread is stopped (STOP REPLICA, STOP SLAVE): david follower start has it go on")
 
 // replication is what a follower says of its replication, by names without "replica", "slave", "source" and
 // "master"; nil where it follows nobody.
@@ -355,6 +358,8 @@ func (p pair) healthy(ctx context.Context) error {
 		return errHalted
 	case s["io_running"] == "No" && s["last_io_error"] != "":
 		return fmt.Errorf("the follower cannot read from the leader: %s", s["last_io_error"])
+	case s["io_running"] == "No":
+		return errDeaf
 	}
 	return nil
 }

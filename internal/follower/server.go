@@ -145,6 +145,33 @@ func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mys
 	return conn, nil
 }
 
+// comesUp waits until a server that was started already, by a david that was interrupted or by hand, answers.
+func (r *Record) comesUp(ctx context.Context, leader mysqld.Addr) (*mysqld.Conn, error) {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		for running := []process.ID{{}}; len(running) > 0; {
+			select {
+			case <-watching.Done():
+				return
+			case <-time.After(200 * time.Millisecond):
+			}
+			var err error
+			if running, err = r.processes(); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	conn, err := r.await(ctx, r.addr(leader), ended)
+	if err != nil {
+		return nil, fmt.Errorf("the follower's server runs and does not come up: %w%s", err, r.said())
+	}
+	return conn, nil
+}
+
 // as has a command run as the follower's user, in a session of its own.
 func (r *Record) as(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"david/internal/mysqld"
+	"david/internal/process"
 )
 
 // Verdict says what a comparison of rows found.
@@ -21,8 +21,14 @@ type Verdict struct {
 	At        string   `json:"at"`                // the GTIDs that both had
 }
 
-// ErrDifferent says that leader and follower differ in rows.
-var ErrDifferent = errors.New("rows differ")
+// ErrDifferent says that leader and follower differ in rows, ErrChanged that some tables were not compared.
+var (
+	ErrDifferent = errors.New("rows differ")
+	ErrChanged   = errors.New("tables were changed by CREATE, ALTER, RENAME, TRUNCATE or DROP each time they were looked at, and so not compared; all others have the same rows")
+)
+
+// errStays says that a follower was left as it was for a comparison.
+var errStays = errors.New("the follower may apply nothing since")
 
 // attempts to have a follower stand exactly where the leader was looked at.
 const attempts = 3
@@ -50,7 +56,23 @@ func (r *Record) Verify(ctx context.Context, leader mysqld.Addr) (v Verdict, err
 		return v, err
 	}
 	defer p.close()
-	return p.verify(ctx)
+	if err := r.takeUp(ctx, p); err != nil {
+		return v, err
+	}
+	self, err := process.Identify(os.Getpid())
+	if err != nil {
+		return v, err
+	}
+	r.Comparing = &self // whoever finds it there later knows that the follower may have been left as it was
+	if err := r.save(); err != nil {
+		return v, err
+	}
+	v, err = p.verify(ctx)
+	if !errors.Is(err, errStays) {
+		r.Comparing = nil
+		err = errors.Join(err, r.save())
+	}
+	return v, err
 }
 
 // reach connects to the leader, and makes sure that it is the one.
@@ -69,15 +91,15 @@ func (r *Record) reach(ctx context.Context, leader mysqld.Addr) (*mysqld.Conn, e
 	return conn, nil
 }
 
-// led tells whether a server is the leader: MySQL's by its UUID, MariaDB's, which may have none, by its port and its data
-// directory, of which one may have changed since. Followers of earlier davids have only the first on record.
+// led tells whether a server is the leader: MySQL's by its UUID, MariaDB's, which has none, by where it is found. Followers of
+// the earliest davids do not have that on record.
 func (r *Record) led(ctx context.Context, c *mysqld.Conn) (bool, error) {
 	if !mariaDB(r.Flavour) {
 		who, err := c.Identity(ctx)
 		return who.UUID == r.UUID, err
 	}
 	v, err := c.Variables(ctx)
-	return r.At == Spot{} || v["port"] == strconv.Itoa(r.At.Port) || v["datadir"] == r.At.Datadir, err
+	return r.At == Spot{} || r.At.is(spotOf(v)), err
 }
 
 // meant refuses a server that answers and is not the leader, before anything is done by which there is no way back. One that
@@ -118,12 +140,17 @@ func (p pair) verify(ctx context.Context) (v Verdict, err error) {
 	}
 	defer session.Close()
 	defer func() { err = errors.Join(err, p.resume()) }()
+	own, err := p.follower.Single(ctx)
+	if err != nil {
+		return v, err
+	}
+	defer own.Close()
 	var at spot
 	for i := range looks {
 		if at, err = p.meet(ctx, session); err != nil {
 			return v, err
 		}
-		all, different, err := p.compare(ctx, session, v.Different)
+		all, different, err := sides{session, own}.compare(ctx, v.Different)
 		if err != nil {
 			return v, err
 		}
@@ -137,8 +164,11 @@ func (p pair) verify(ctx context.Context) (v Verdict, err error) {
 	}
 	v.Different, v.Changed, err = p.altered(ctx, session, at, v.Different)
 	v.Tables -= len(v.Changed)
-	if len(v.Different) > 0 {
+	switch {
+	case len(v.Different) > 0:
 		err = errors.Join(fmt.Errorf("%w in %d of %d tables, %s among them: drop the follower", ErrDifferent, len(v.Different), v.Tables, v.Different[0]), err)
+	case len(v.Changed) > 0:
+		err = errors.Join(fmt.Errorf("%w (%d, %s among them)", ErrChanged, len(v.Changed), v.Changed[0]), err)
 	}
 	return v, err
 }
@@ -146,16 +176,17 @@ func (p pair) verify(ctx context.Context) (v Verdict, err error) {
 // spot is where a leader was looked at: the GTIDs it had, and how far its binary log was.
 type spot struct{ gtids, file, position string }
 
-// meet looks at the leader, and has the follower stand exactly there.
+// meet looks at the leader, and has the follower stand exactly there. It goes on receiving: what a leader has acknowledged
+// meanwhile is not lost with it.
 func (p pair) meet(ctx context.Context, session *mysqld.Single) (at spot, err error) {
 	for range attempts {
-		if err := p.follower.Exec(ctx, p.stop); err != nil {
+		if err := p.follower.Exec(ctx, p.stop+" SQL_THREAD"); err != nil {
 			return at, err
 		}
 		if at, err = p.look(ctx, session); err != nil {
 			return at, err
 		}
-		if err := p.follower.Exec(ctx, fmt.Sprintf(p.until, at.gtids)); err != nil {
+		if err := p.follower.Exec(ctx, fmt.Sprintf(p.until, at.gtids, at.file, at.position)); err != nil {
 			return at, err
 		}
 		if err := p.reach(ctx, at.gtids); errors.Is(err, errHalted) {
@@ -163,7 +194,7 @@ func (p pair) meet(ctx context.Context, session *mysqld.Single) (at spot, err er
 		} else if err != nil {
 			return at, err
 		}
-		if err := p.follower.Exec(ctx, p.stop); err != nil {
+		if err := p.follower.Exec(ctx, p.stop+" SQL_THREAD"); err != nil {
 			return at, err
 		}
 		if exact, err := p.stands(ctx, at.gtids); exact || err != nil {
@@ -173,51 +204,6 @@ func (p pair) meet(ctx context.Context, session *mysqld.Single) (at spot, err er
 	return at, fmt.Errorf("cannot compare the rows: the follower does not stop where it is told to (%s)", at.gtids)
 }
 
-// ddl matches what changes tables in a way that no snapshot of transactions hides, as a binary log shows it.
-var ddl = regexp.MustCompile(`(?is)^(use .*?; *)?(/\*.*?\*/ *)*(create|drop|alter|rename|truncate)\b`)
-
-// mostEvents are read of each binary log for DDL.
-const mostEvents = 200_000
-
-// altered parts tables by whether a DDL statement since the leader was looked at names them, by its binary logs.
-func (p pair) altered(ctx context.Context, leader *mysqld.Single, since spot, tables []string) (same, changed []string, err error) {
-	logs, err := leader.Rows(ctx, 1, "SHOW BINARY LOGS")
-	if err != nil {
-		return tables, nil, err
-	}
-	var statements []string
-	from := since.position
-	for i := slices.IndexFunc(logs, func(row []string) bool { return row[0] == since.file }); i >= 0 && i < len(logs); i++ {
-		events, err := leader.Rows(ctx, 6, fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %s LIMIT %d", logs[i][0], from, mostEvents))
-		if err != nil {
-			return tables, nil, err
-		}
-		for _, e := range events {
-			if ddl.MatchString(e[5]) {
-				statements = append(statements, strings.ToLower(e[5]))
-			}
-		}
-		from = "4"
-	}
-	for _, table := range tables {
-		schema, bare, _ := strings.Cut(strings.ToLower(table), ".")
-		ofSchema, ofTable := named(schema), named(bare)
-		if slices.ContainsFunc(statements, func(text string) bool {
-			return ofSchema.MatchString(text) && (ofTable.MatchString(text) || strings.Contains(text, "drop database") || strings.Contains(text, "drop schema"))
-		}) {
-			changed = append(changed, table)
-		} else {
-			same = append(same, table)
-		}
-	}
-	return same, changed, nil
-}
-
-// named matches a statement that has a name as a whole word.
-func named(name string) *regexp.Regexp {
-	return regexp.MustCompile(`(^|[^\pL\pN_$])` + regexp.QuoteMeta(name) + `([^\pL\pN_$]|$)`)
-}
-
 // resumePatience is how long a follower may take to go on.
 const resumePatience = 2 * time.Minute
 
@@ -225,8 +211,8 @@ const resumePatience = 2 * time.Minute
 func (p pair) resume() error {
 	ctx, cancel := context.WithTimeout(context.Background(), resumePatience)
 	defer cancel()
-	if err := errors.Join(p.follower.Exec(ctx, p.stop), p.follower.Exec(ctx, p.start)); err != nil {
-		return fmt.Errorf("the follower may apply nothing since, until %s there: %w", p.start, err)
+	if err := errors.Join(p.follower.Exec(ctx, p.stop+" SQL_THREAD"), p.follower.Exec(ctx, p.start+" SQL_THREAD")); err != nil {
+		return fmt.Errorf("%w, until %s SQL_THREAD there, or david follower start: %w", errStays, p.start, err)
 	}
 	return nil
 }
@@ -307,39 +293,3 @@ func sameSet(a, b string) bool {
 	split := func(s string) []string { f := strings.Split(s, ","); slices.Sort(f); return f }
 	return slices.Equal(split(a), split(b))
 }
-
-// compare compares the checksums of all tables, or of those that are named: how many there are, and which differ.
-func (p pair) compare(ctx context.Context, leader *mysqld.Single, only []string) (tables int, different []string, err error) {
-	names, err := leader.Rows(ctx, 2, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN ("+
-		systemSchemas+") AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') ORDER BY 1, 2")
-	if err != nil {
-		return 0, nil, err
-	}
-	follower, err := p.follower.Single(ctx)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer follower.Close()
-	for _, n := range names {
-		name := n[0] + "." + n[1]
-		if only != nil && !slices.Contains(only, name) {
-			continue
-		}
-		query := "CHECKSUM TABLE " + identifier(n[0]) + "." + identifier(n[1])
-		theirs, err := leader.Rows(ctx, 2, query)
-		if err != nil {
-			return 0, nil, err
-		}
-		own, err := follower.Rows(ctx, 2, query)
-		if err != nil {
-			return 0, nil, err
-		}
-		tables++
-		if len(theirs) != 1 || len(own) != 1 || theirs[0][1] != own[0][1] || theirs[0][1] == "" {
-			different = append(different, name)
-		}
-	}
-	return tables, different, nil
-}
-
-func identifier(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
