@@ -39,6 +39,8 @@ type moveDocument struct {
 	Phase   move.Phase    `json:"phase,omitempty"`
 	Idle    string        `json:"idle,omitempty"` // the place that is not in use
 	New     string        `json:"new,omitempty"`
+	// Left tells that it went back without what was written on the new place.
+	Left bool `json:"left,omitempty"`
 	// Alone says what the place that is not in use has alone; "" for nothing.
 	Alone string `json:"alone,omitempty"`
 	// Log is the binary log that did not move, and has more than a place as it was at the stop.
@@ -228,7 +230,7 @@ func refusal(p move.Plan) error {
 func (a *app) moved(f moveFlags, doc moveDocument, r *move.Record, out move.Outcome, err error) error {
 	doc.Applied, doc.Outcome = err == nil, &out
 	if r != nil {
-		doc.Record, doc.Phase, doc.New, doc.Alone = r.Dir(), r.Phase, r.Route.New, r.Alone()
+		doc.Record, doc.Phase, doc.New, doc.Alone, doc.Left = r.Dir(), r.Phase, r.Route.New, r.Alone(), r.Left
 		idle, unknown := r.Idle()
 		if unknown == nil {
 			doc.Idle = idle
@@ -338,7 +340,7 @@ func printMoved(w io.Writer, d moveDocument) {
 		return
 	case move.Back:
 		what := "with all that was written since"
-		if o.Files == 0 { // nothing was brought along
+		if d.Left {
 			what = "as it was at the stop"
 		}
 		fmt.Fprintln(w, "the server is back in its old place, "+what)

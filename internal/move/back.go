@@ -53,7 +53,10 @@ func Return(ctx context.Context, q Request, r *Record) (out Outcome, err error) 
 	}
 	r.command(q)
 	j := &journey{q: q, r: r, d: q.daemon(r), from: r.Route.New, to: r.Route.folder(oldSide, in), target: oldSide, going: Returning, away: Leaving, done: Back}
+	_, gone := os.Lstat(j.to)
 	switch {
+	case in == newSide && errors.Is(gone, fs.ErrNotExist):
+		return out, fmt.Errorf("%w: %s, the old place, is not there any more, so there is no way back: --forget ends the move", ErrInput, j.to)
 	case r.Phase == Back:
 		return out, fmt.Errorf("%w: the server is back in %s already; --forget removes %s", ErrInput, r.Route.Link, r.Route.New)
 	case in == newSide && q.AsItWas:
@@ -208,7 +211,7 @@ func (j *journey) readable(ctx context.Context, conn *mysqld.Conn) error {
 		bad = slices.Concat(l.Proof.Lost, l.Proof.Differ)
 	}
 	if j.q.ProofWithin > 0 {
-		seen, all, err := checksums(ctx, conn, j.q.ProofWithin)
+		seen, all, err := checksums(ctx, conn, j.from, j.q.ProofWithin)
 		if err != nil {
 			return err
 		}
@@ -218,6 +221,10 @@ func (j *journey) readable(ctx context.Context, conn *mysqld.Conn) error {
 				bad = append(bad, name)
 			}
 		}
+		bad = slices.DeleteFunc(bad, func(name string) bool { // of those that the move's proof missed
+			back, ok := seen[name]
+			return !slices.Contains(all, name) && dropped(j.from, name) || ok && back.sum != "" && slices.Contains(j.r.Last.Proof.Lost, name)
+		})
 	}
 	if len(bad) == 0 {
 		return nil

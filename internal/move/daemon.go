@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -53,7 +54,7 @@ func (d daemon) halt(folder string) error {
 	for err == nil && (len(left) > 0 || done != nil) {
 		select {
 		case failed := <-done:
-			if done = nil; failed != nil && len(left) > 0 {
+			if done = nil; failed != nil && len(left) > 0 && d.stays(left, folder) {
 				return fmt.Errorf("%w: %w", ErrStop, failed)
 			}
 		case <-ctx.Done():
@@ -80,6 +81,23 @@ func (d daemon) halt(folder string) error {
 		}
 	}
 	return err
+}
+
+// stays tells whether a server goes on after a stop command that was told to have failed. One that does not answer any more is on
+// its way down: to give up then would leave it down.
+func (d daemon) stays(had []writer, folder string) bool {
+	for end := time.Now().Add(straggle); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if !slices.ContainsFunc(had, func(p writer) bool { return p.holds(folder) }) {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), straggle)
+		err := d.answers(ctx, folder)
+		cancel()
+		if err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // raise starts the server and waits until it answers, from the folder that it is to use. No Ctrl-C keeps a
@@ -141,18 +159,43 @@ func (d daemon) run(argv []string) (command process.ID, done <-chan error, err e
 	return process.Detached(argv, log)
 }
 
-// claim holds the lock that InnoDB takes of its first file, so that no server starts on a folder while its last
-// pass runs. A server that has the folder makes it fail. david's death gives it back.
+// control is the file that MariaDB locks first, before it writes to anything of Aria's: where that is locked it waits for 30 s
+// (lock_control_file in storage/maria/ma_control_file.c).
+const control = "aria_log_control"
+
+// claim holds the locks that servers take of their first files, InnoDB's and Aria's, so that none starts on a folder while its last
+// pass runs. A server that has the folder makes it fail. david's death gives them back.
 func claim(folder *os.Root, system string) (release func() error, err error) {
-	if system == "" {
-		return func() error { return nil }, nil
+	aria, err := lockOf(folder, control)
+	if errors.Is(err, fs.ErrNotExist) { // MySQL, or it lies elsewhere
+		aria, err = func() error { return nil }, nil
 	}
-	f, err := open(folder, system, os.O_RDWR)
+	if err != nil || system == "" {
+		return aria, err
+	}
+	innodb, err := lockOf(folder, system)
+	if err != nil {
+		return nil, errors.Join(err, aria())
+	}
+	return func() error { return errors.Join(innodb(), aria()) }, nil
+}
+
+// dying is how long a server that was killed may have its locks still.
+const dying = 2 * time.Second
+
+// lockOf holds the lock of a file.
+func lockOf(folder *os.Root, name string) (release func() error, err error) {
+	f, err := open(folder, name, os.O_RDWR)
 	if err != nil {
 		return nil, fmt.Errorf("cannot keep servers from starting meanwhile: %w", err)
 	}
-	// The lock of an open file, unlike a process's, outlives that the copy opens and closes the same file.
-	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	for end := time.Now().Add(dying); ; time.Sleep(20 * time.Millisecond) {
+		// The lock of an open file, unlike a process's, outlives that the copy opens and closes the same file.
+		err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) || time.Now().After(end) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("a server still has %s: %w", f.Name(), err), f.Close())
 	}

@@ -273,7 +273,7 @@ func locked(t *testing.T, conn *mysqld.Conn) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	seen, all, err := checksums(ctx, conn, 500*time.Millisecond)
+	seen, all, err := checksums(ctx, conn, "", 500*time.Millisecond)
 	if _, ok := seen["`shop`.`item`"]; err != nil || ok || len(all) < 2 {
 		t.Errorf("%v of %d: %v", seen, len(all), err)
 	}

@@ -322,6 +322,9 @@ func (p *Plan) size(ctx context.Context) error {
 		}
 	}
 	p.Elsewhere, p.Refused = p.Route.linked(files, real)
+	if name := strange(files); name != "" {
+		p.Refused = append(p.Refused, fmt.Sprintf("%s belongs to another user or group, which only root can give a copy: run david as root", filepath.Join(real, name)))
+	}
 	if err := p.tablespaces(root, files, real); err != nil {
 		return err
 	}
@@ -331,6 +334,25 @@ func (p *Plan) size(ctx context.Context) error {
 	}
 	p.To, err = host.Under(p.Route.New)
 	return err
+}
+
+// strange names the first file whose owner david cannot give to a copy; "" for none, as for root.
+func strange(files []file) string {
+	if os.Geteuid() == 0 {
+		return ""
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		groups = nil // of its own it is all the same
+	}
+	groups = append(groups, os.Getegid())
+	i := slices.IndexFunc(files, func(f file) bool {
+		return int(f.stat.Uid) != os.Geteuid() || !slices.Contains(groups, int(f.stat.Gid))
+	})
+	if i < 0 {
+		return ""
+	}
+	return files[i].name
 }
 
 // What speed reads at most, and for how long.

@@ -61,7 +61,11 @@ type sight struct {
 	from, to version
 	old      bool // its last change was old enough
 	checked  bool // each byte of the copy was compared after it was written last
+	fresh    bool // it had just been changed: one more change right after may not show in its times
 }
+
+// tick is longer than the clock takes from which filesystems have their times: 10 ms at most (CONFIG_HZ=100).
+const tick = 50 * time.Millisecond
 
 // span is a part of a file.
 type span struct{ at, long int64 }
@@ -277,7 +281,8 @@ func (c *copier) copy(ctx context.Context, name string, serving bool) (p Pass, e
 	if err != nil {
 		return p, err
 	}
-	s := sight{from: f.version(), old: time.Since(f.changed()) > c.alone(serving), checked: !serving}
+	age := time.Since(f.changed())
+	s := sight{from: f.version(), old: age > c.alone(serving), checked: !serving, fresh: age < tick}
 	to, err := openAlone(c.to, name)
 	if err != nil {
 		return p, fmt.Errorf("cannot write the copy: %w", err)
@@ -534,19 +539,31 @@ func (c *copier) again(ctx context.Context, name string) error {
 		return err
 	}
 	defer to.Close()
-	v, err := versionOf(to)
-	if err != nil || s.checked && s.to == v {
-		return err
-	}
 	from, err := open(c.from, name, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	if err := c.equal(ctx, from, to, []span{{0, max(v.size, s.from.size)}}); err != nil {
+	v, err := versionOf(to)
+	if err != nil {
 		return err
 	}
-	s.checked, s.to = true, v
+	f, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	source := file{stat: *f.Sys().(*syscall.Stat_t)}
+	if s.checked && !s.fresh && s.to == v && s.from == source.version() {
+		return nil
+	}
+	age := time.Since(source.changed())
+	if err := c.equal(ctx, from, to, []span{{0, max(v.size, source.stat.Size)}}); err != nil {
+		return err
+	}
+	if s.from != source.version() { // what is known of its age is of an earlier one
+		s.old = false
+	}
+	s.checked, s.fresh, s.from, s.to = true, age < tick, source.version(), v
 	c.keep(name, s)
 	return nil
 }
@@ -610,6 +627,29 @@ func (c *copier) changed(name string) bool {
 	f, err := now(from, name)
 	s, _ := c.known(name)
 	return err == nil && f.version() != s.from
+}
+
+// unlike is an error where anybody wrote to the source since it was compared, by its names, sizes and times.
+func (c *copier) unlike() error {
+	files, err := list(c.from, false)
+	if err != nil {
+		return err
+	}
+	there := 0
+	for _, f := range files {
+		s, known := c.seen[f.name]
+		switch {
+		case !f.mode.IsRegular():
+		case !known || s.from != f.version():
+			return fmt.Errorf("%w: %s was written to", ErrMismatch, filepath.Join(c.from.Name(), f.name))
+		default:
+			there++
+		}
+	}
+	if there != len(c.seen) {
+		return fmt.Errorf("%w: a file of %s was removed", ErrMismatch, c.from.Name())
+	}
+	return nil
 }
 
 // touched tells whether anybody wrote to the copy since it was checked.

@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"david/internal/mysqld"
 )
@@ -22,25 +28,43 @@ type Proof struct {
 
 // table is what was seen of one.
 type table struct {
-	sum     string
-	updated string // as of the checksum
-	at      string // when that was begun, by the server's clock
+	state
+	sum string
+	at  string // when that was begun, by the server's clock
+}
+
+// state is what a server tells of a table without reading its rows.
+type state struct {
+	updated string // when it was changed last; "" for not since the server started
+	made    string // when it was created, or changed by ALTER TABLE or TRUNCATE
+	columns string // a checksum of their names and types, which some ALTER TABLE change alone
+	inode   uint64 // of its file, which TRUNCATE makes anew; 0 where it has none of its own, or one whose name david does not tell
 }
 
 // tables lists tables whose rows lie in files, MariaDB's system-versioned ones and sequences, too, by "`schema`.`table`", the smallest first, with the time of their last change.
-func tables(ctx context.Context, c *mysqld.Single) (names []string, updated map[string]string, err error) {
+// folder is that of the data.
+func tables(ctx context.Context, c *mysqld.Single, folder string) (names []string, states map[string]state, err error) {
 	c.Exec(ctx, "SET SESSION information_schema_stats_expiry = 0") // MySQL 8 and later keep times for a day; others do not know it
-	rows, err := c.Rows(ctx, 3, "SELECT TABLE_SCHEMA, TABLE_NAME, UPDATE_TIME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"+
-		" AND COALESCE(ENGINE, '') NOT IN ('MEMORY', 'FEDERATED', 'SPIDER', 'CONNECT') AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') ORDER BY DATA_LENGTH")
+	const users = " TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') "
+	rows, err := c.Rows(ctx, 4, "SELECT TABLE_SCHEMA, TABLE_NAME, UPDATE_TIME, CREATE_TIME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"+
+		" AND COALESCE(ENGINE, '') NOT IN ('MEMORY', 'FEDERATED', 'SPIDER', 'CONNECT') AND"+users+"ORDER BY DATA_LENGTH")
 	if err != nil {
 		return nil, nil, err
 	}
-	updated = map[string]string{}
+	columns, err := c.Rows(ctx, 3, "SELECT TABLE_SCHEMA, TABLE_NAME, SUM(CRC32(CONCAT_WS(' ', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE))) FROM information_schema.COLUMNS WHERE"+users+"GROUP BY 1, 2")
+	if err != nil {
+		return nil, nil, err
+	}
+	of := map[string]string{}
+	for _, row := range columns {
+		of[quoted(row[0])+"."+quoted(row[1])] = row[2]
+	}
+	states = map[string]state{}
 	for _, row := range rows {
 		name := quoted(row[0]) + "." + quoted(row[1])
-		names, updated[name] = append(names, name), row[2]
+		names, states[name] = append(names, name), state{row[2], row[3], of[name], inodeOf(folder, name)}
 	}
-	return names, updated, nil
+	return names, states, nil
 }
 
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
@@ -49,13 +73,13 @@ func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``
 const noSuchThread = 1094
 
 // checksums asks for the checksums of as many tables as there is time for; all are there.
-func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (seen map[string]table, all []string, err error) {
+func checksums(ctx context.Context, conn *mysqld.Conn, folder string, within time.Duration) (seen map[string]table, all []string, err error) {
 	c, err := conn.Single(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	names, updated, err := tables(ctx, c)
+	names, states, err := tables(ctx, c, folder)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -66,8 +90,10 @@ func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (se
 	seen = map[string]table{}
 	bound, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	for len(seen) < len(names) && bound.Err() == nil {
-		name := names[len(seen)]
+	for i, name := range names {
+		if bound.Err() != nil {
+			return seen, append(all, names[i:]...), nil
+		}
 		at, err := c.Rows(ctx, 1, "SELECT NOW()") // as information_schema has the times of changes
 		if err != nil {
 			return seen, names, err
@@ -77,7 +103,7 @@ func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (se
 			if err = conn.Exec(ctx, "KILL "+id[0][0]); mysqld.Number(err) == noSuchThread {
 				err = nil
 			}
-			return seen, names, err
+			return seen, append(all, names[i:]...), err
 		}
 		if err != nil {
 			return seen, names, err
@@ -85,35 +111,47 @@ func checksums(ctx context.Context, conn *mysqld.Conn, within time.Duration) (se
 		if len(rows) != 1 {
 			return seen, names, fmt.Errorf("%d checksums of the table %s", len(rows), name)
 		}
-		seen[name] = table{rows[0][1], updated[name], at[0][0]}
+		if rows[0][1] == "" && gone(ctx, c, name) {
+			continue
+		}
+		all = append(all, name)
+		seen[name] = table{states[name], rows[0][1], at[0][0]}
 	}
-	return seen, names, nil
+	return seen, all, nil
 }
 
-// lastChanges returns the times of the last changes of all tables.
-func lastChanges(ctx context.Context, conn *mysqld.Conn) (updated map[string]string, err error) {
+// gone tells whether a table that has no checksum was dropped since it was listed.
+func gone(ctx context.Context, c *mysqld.Single, name string) bool {
+	_, err := c.Rows(ctx, 2, "SHOW CREATE TABLE "+name)
+	const noDatabase, noTable = 1049, 1146
+	return slices.Contains([]int{noDatabase, noTable}, mysqld.Number(err))
+}
+
+// lastStates returns the states of all tables.
+func lastStates(ctx context.Context, conn *mysqld.Conn, folder string) (last map[string]state, err error) {
 	c, err := conn.Single(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_, updated, err = tables(ctx, c)
-	return updated, errors.Join(err, c.Close())
+	_, last, err = tables(ctx, c, folder)
+	return last, errors.Join(err, c.Close())
 }
 
-// compare holds the checksums of after the start against those of before the stop. last are the times of the
-// last changes right before the stop; after the start a table has one only if it was written to since, and all are there.
-func compare(before, after map[string]table, last map[string]string, all []string) Proof {
+// compare holds the checksums of after the start against those of before the stop. last are the states right before the stop;
+// after the start a table has a time of change only if it was written to since, and all are there, or were not dropped by
+// somebody.
+func compare(before, after map[string]table, last map[string]state, all []string) Proof {
 	p := Proof{Written: []string{}, Differ: []string{}, Lost: []string{}}
 	for name, b := range before {
 		a, ok := after[name]
-		_, kept := last[name] // else it was dropped while it was copied
+		l, kept := last[name] // else it was dropped while it was copied
 		switch {
 		case b.sum != "" && kept && (ok && a.sum == "" || !slices.Contains(all, name)):
 			p.Lost = append(p.Lost, name)
 		case !ok || a.sum == "" || b.sum == "":
 		case a.sum == b.sum:
 			p.Same++
-		case b.updated != last[name] || a.updated != "" || last[name] >= b.at: // a time has whole seconds
+		case b.state != l || a.updated != "" || a.columns != l.columns || l.updated >= b.at: // a time has whole seconds
 			p.Written = append(p.Written, name)
 		default:
 			p.Differ = append(p.Differ, name)
@@ -122,4 +160,44 @@ func compare(before, after map[string]table, last map[string]string, all []strin
 	slices.Sort(p.Lost)
 	p.Left = max(len(all)-p.Same-len(p.Written)-len(p.Differ)-len(p.Lost), 0)
 	return p
+}
+
+// plainName is one whose file is called as it is.
+var plainName = regexp.MustCompile("^`[a-zA-Z0-9_]+`$")
+
+// plain parts the name of a table whose file is called as it is; ok is false for any other.
+func plain(name string) (schema, table string, ok bool) {
+	schema, table, _ = strings.Cut(name, ".")
+	return strings.Trim(schema, "`"), strings.Trim(table, "`"), plainName.MatchString(schema) && plainName.MatchString(table)
+}
+
+// inodeOf is that of InnoDB's file of a table; 0 where there is none of that name.
+func inodeOf(folder, name string) uint64 {
+	schema, table, ok := plain(name)
+	if !ok {
+		return 0
+	}
+	var s unix.Stat_t
+	if err := unix.Stat(filepath.Join(folder, schema, table+".ibd"), &s); err != nil {
+		return 0
+	}
+	return s.Ino
+}
+
+// dropped tells whether a table that is not there any more was dropped by its server: that has removed its files, too, which were
+// there at the stop, as each was compared.
+func dropped(folder, name string) bool {
+	schema, table, ok := plain(name)
+	if !ok {
+		return false
+	}
+	entries, err := os.ReadDir(filepath.Join(folder, schema))
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		bare, _, _ := strings.Cut(e.Name(), ".")
+		bare, _, _ = strings.Cut(bare, "#")
+		return strings.EqualFold(bare, table)
+	})
 }

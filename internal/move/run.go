@@ -42,7 +42,8 @@ type journey struct {
 	target     side
 	going      Phase // while the server runs
 	away, done Phase
-	files      []file // that were the same on both sides
+	files      []file    // that were the same on both sides
+	left       time.Time // when its stop began
 }
 
 // Apply carries a plan out, or goes on with one that was interrupted. Where it fails before the switch the
@@ -137,7 +138,7 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 		err = fmt.Errorf("%w: the copy is made, and the rest needs more: %s", ErrNeeds, strings.Join(needs, "; "))
 	}
 	if err == nil {
-		before.last, err = lastChanges(ctx, conn)
+		before.last, err = lastStates(ctx, conn, j.from)
 	}
 	if err == nil {
 		err = j.cross(ctx, c, &out)
@@ -184,10 +185,10 @@ func (j *journey) quiet() error {
 	return uncalm(ctx, conn, j.r)
 }
 
-// seen is what CHECKSUM TABLE and the times of changes said before the stop.
+// seen is what CHECKSUM TABLE and the states of tables said before the stop.
 type seen struct {
 	sums map[string]table
-	last map[string]string
+	last map[string]state
 }
 
 // serving copies in passes until one is short, and has the server write what its shutdown would have to.
@@ -264,7 +265,7 @@ func (q Request) pace() rate.Limit {
 func (j *journey) prepared(ctx context.Context, conn *mysqld.Conn) (s seen, err error) {
 	if j.q.ProofWithin > 0 {
 		var all []string
-		if s.sums, all, err = checksums(ctx, conn, j.q.ProofWithin); err != nil {
+		if s.sums, all, err = checksums(ctx, conn, j.from, j.q.ProofWithin); err != nil {
 			return s, err
 		}
 		j.q.Say(fmt.Sprintf("CHECKSUM TABLE of %d of %d tables", len(s.sums), len(all)))
@@ -289,6 +290,7 @@ func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error
 		return err
 	}
 	began := time.Now()
+	j.left = began
 	defer func() { out.Away = time.Since(began).Seconds() }()
 	if err := j.d.halt(j.from); err != nil {
 		return errors.Join(fmt.Errorf("%w; nothing was switched, its data are in %s. Should it stop later, start it with: %s", err, j.from, strings.Join(j.d.start, " ")),
@@ -310,7 +312,7 @@ func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error
 func (j *journey) again(why error) error {
 	j.q.Say("nothing is switched: the server is started where it was")
 	if err := j.d.raise(j.from); err != nil {
-		return errors.Join(why, err)
+		return errors.Join(why, fmt.Errorf("%w: it is down, and its data are whole in %s: start it with %s", err, j.from, strings.Join(j.d.start, " ")))
 	}
 	return errors.Join(why, j.r.note(j.going, "nothing was switched, and the server was started where it was"))
 }
@@ -318,39 +320,70 @@ func (j *journey) again(why error) error {
 // hurried is how many files are worked on at a time while clients wait: a volume gives more to several readers.
 const hurried = 4
 
+// most times that the last pass is made where somebody wrote to the data after it: a server that something starts again at once, and
+// that ends as david has its locks, or a script that keeps a file of its own there.
+const mostLast = 3
+
 // still does what is to be done while no server runs: the last pass, the check, the switch.
 func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bool, err error) {
 	c.workers = max(c.workers, hurried)
-	if out.Last, err = c.pass(ctx, false); err != nil {
-		return false, err
+	for n := 1; ; n++ {
+		if err = j.level(ctx, c, out); err == nil {
+			turned, err = j.turn(c)
+		}
+		if !errors.Is(err, ErrMismatch) || n == mostLast {
+			return turned, err
+		}
+		j.q.Say("somebody wrote to the data while the server was away, the last pass is made once more: " + err.Error())
+	}
+}
+
+// turn switches, and back where somebody wrote to the place that is left after it was compared: no server has started yet.
+func (j *journey) turn(c *copier) (turned bool, err error) {
+	err = j.r.Route.turn(j.target)
+	in, unknown := j.r.Route.at()
+	if err = errors.Join(err, unknown); err != nil || in != j.target {
+		return unknown == nil && in == j.target, err
+	}
+	late := c.unlike()
+	if late == nil {
+		return true, nil
+	}
+	if err := errors.Join(c.touched(), j.r.Route.turn(1-j.target)); err != nil {
+		return false, fmt.Errorf("somebody wrote to both places while they were switched (%v), keep that from it: %w", late, err)
+	}
+	return false, late
+}
+
+// level makes both sides the same, and puts that on record.
+func (j *journey) level(ctx context.Context, c *copier, out *Outcome) error {
+	p, err := c.pass(ctx, false)
+	out.Last.Files, out.Last.Read, out.Last.Written, out.Last.Seconds = p.Files, out.Last.Read+p.Read, out.Last.Written+p.Written, out.Last.Seconds+p.Seconds
+	if err != nil {
+		return err
 	}
 	began := time.Now()
 	if j.files, out.Bytes, err = c.check(ctx); err != nil {
-		return false, err
+		return err
 	}
 	out.Files, out.Check = len(j.files), time.Since(began).Seconds()
 	if err := c.finish(); err != nil {
-		return false, err
+		return err
 	}
-	left, err := writers(j.from)
-	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("somebody started meanwhile: %s", process.Names(left))
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err == nil && j.target == newSide {
+	if j.target == newSide {
 		err = errors.Join(j.noted(c), c.unmark(), j.r.Route.prepare())
 	}
 	if err == nil {
 		err = j.r.note(j.away, "both sides are the same, and %s is switched", j.r.Route.Link)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	err = j.r.Route.turn(j.target)
-	in, unknown := j.r.Route.at()
-	return unknown == nil && in == j.target, errors.Join(err, unknown)
+	left, err := writers(j.from)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("somebody started meanwhile: %s; keep that from it while the data are moved", process.Names(left))
+	}
+	return errors.Join(err, ctx.Err())
 }
 
 // noted puts on record what the old place is at the stop, and with it what lies elsewhere: tables may be there since the plan.
@@ -387,7 +420,7 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 	}
 	out.Start = time.Since(began).Seconds()
 	if err == nil {
-		return errors.Join(j.deserted(), release())
+		return errors.Join(j.outlasted(), j.deserted(), release())
 	}
 	hold, met, came := j.vacant(c, began)
 	if came == nil {
@@ -395,7 +428,7 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 		return errors.Join(j.retrace(began, release, err), hold())
 	}
 	if j.comes(folder, began) || met && (j.d.raise(folder) == nil || j.comes(folder, began)) {
-		return errors.Join(j.deserted(), release())
+		return errors.Join(j.outlasted(), j.deserted(), release())
 	}
 	return errors.Join(fmt.Errorf("%w; %w, so david does not go back by itself: see the server's log and %s, then start it there, %s", err, came, j.d.log, j.wayOut()), release())
 }
@@ -481,14 +514,29 @@ const latest = 110 * time.Second
 // late waits for the end of a server that came to the place after its files were looked at, and before the switch led it elsewhere:
 // it cannot have the file that david holds there.
 func (j *journey) late(began time.Time) error {
-	folder := j.r.Route.folder(j.target, 1-j.target)
+	return j.outlast(j.r.Route.folder(j.target, 1-j.target), began)
+}
+
+// outlasted waits for the end of a server that something started in the place that is left, right before the switch: david still
+// holds that, and once it did not there would be two.
+func (j *journey) outlasted() error {
+	return j.outlast(j.r.Route.folder(1-j.target, j.target), j.left)
+}
+
+// outlast waits until no server that was started since waits to work in a folder.
+func (j *journey) outlast(folder string, since time.Time) error {
+	told := false
 	for end := time.Now().Add(latest); ; time.Sleep(100 * time.Millisecond) {
-		coming, err := inhabitants(folder, began)
+		coming, err := inhabitants(folder, since)
 		if err != nil || len(coming) == 0 {
 			return err
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("process %d waits to work in %s, where the data are not any more: end it", coming[0].PID, folder)
+		}
+		if !told {
+			told = true
+			j.q.Say(fmt.Sprintf("process %d was started meanwhile and waits for what david holds in %s: waiting until it gives up", coming[0].PID, folder))
 		}
 	}
 }
@@ -598,13 +646,19 @@ func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before see
 func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
 	var after map[string]table
 	var all []string
+	folder := j.r.Route.folder(j.target, j.target)
 	conn, err := mysqld.Open(ctx, j.q.Addr)
 	if err == nil {
 		defer conn.Close()
-		after, all, err = checksums(ctx, conn, j.q.ProofWithin)
+		after, all, err = checksums(ctx, conn, folder, j.q.ProofWithin)
 	}
 	if err != nil {
 		return fmt.Errorf("%w, but cannot be asked for CHECKSUM TABLE: %w", ErrLate, err)
+	}
+	for name := range before.sums {
+		if !slices.Contains(all, name) && dropped(folder, name) {
+			delete(before.sums, name)
+		}
 	}
 	proof := compare(before.sums, after, before.last, all)
 	out.Proof = &proof
@@ -612,7 +666,7 @@ func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
 		return err
 	}
 	if len(proof.Lost) > 0 {
-		return fmt.Errorf("%w: %s could be read before the stop and cannot be read any more: look at them before --forget; a DROP in the last moment looks the same", ErrMismatch, few(proof.Lost))
+		return fmt.Errorf("%w: %s could be read before the stop and cannot be read any more: the move is done, and the server runs there; look at them before --forget; a DROP in the last moment can look the same", ErrMismatch, few(proof.Lost))
 	}
-	return fmt.Errorf("%w: CHECKSUM TABLE of %s says something else than before the stop, and no write was seen; a write in the last moment looks the same", ErrMismatch, strings.Join(proof.Differ, ", "))
+	return fmt.Errorf("%w: CHECKSUM TABLE of %s says something else than before the stop, and no write was seen: the move is done, and the server runs there; look at them before --forget; a write in the last moment looks the same", ErrMismatch, strings.Join(proof.Differ, ", "))
 }

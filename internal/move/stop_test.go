@@ -1,0 +1,175 @@
+package move
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"david/internal/mycnf"
+	"david/internal/testserver"
+)
+
+// TestStopFails: a stop command that is told to have failed and stops the server all the same leaves no server down.
+func TestStopFails(t *testing.T) {
+	t.Parallel()
+	s := start(t, mycnf.MariaDB)
+	q := request(t, s)
+	stops := q.Stop[0]
+	script(t, stops+"-fails", stops+"; exit 1")
+	q.Stop = []string{stops + "-fails"}
+	r, _ := apply(t, q)
+	script(t, stops+"-fails", "exit 1") // and does nothing
+	if _, err := Return(t.Context(), q, r); !errors.Is(err, ErrStop) {
+		t.Errorf("%v, want %v", err, ErrStop)
+	}
+	s.Exec("INSERT INTO shop.item VALUES (3, 'c')")
+}
+
+// script writes a shell script.
+func script(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWrittenInTheStop: what a script appends to a file in the data while the server is away, opening it each time, is there
+// afterwards, on whatever place.
+func TestWrittenInTheStop(t *testing.T) {
+	t.Parallel()
+	s := start(t, mycnf.MariaDB)
+	q := request(t, s)
+	path, told := filepath.Join(q.Datadir, "side.log"), filepath.Join(t.TempDir(), "told")
+	stops := q.Stop[0]
+	script(t, stops+"-writes", stops+"; (i=0; while [ $i -lt 40 ]; do echo $$.$i >>"+path+" && echo $$.$i >>"+told+"; i=$((i+1)); sleep 0.03; done) >/dev/null 2>&1 &")
+	q.Stop = []string{stops + "-writes"}
+	p, err := Look(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _, err := Apply(t.Context(), q, p)
+	for range 3 {
+		if err != nil && !errors.Is(err, ErrMismatch) && !strings.Contains(err.Error(), "somebody") {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Second) // the script ends
+		want, unread := os.ReadFile(told)
+		have, gone := os.ReadFile(path)
+		if err := errors.Join(unread, gone); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(want)) {
+			if !strings.Contains(string(have), line) {
+				t.Errorf("%s is lost", strings.TrimSpace(line))
+			}
+		}
+		if r.Phase == Moved {
+			_, err = Return(t.Context(), q, r)
+		} else if p, err = Look(t.Context(), q); err == nil {
+			r, _, err = Apply(t.Context(), q, p)
+		}
+	}
+	s.Exec("INSERT INTO shop.item VALUES (3, 'c')")
+}
+
+// TestClaimAria: a MariaDB that is started while david holds a place writes nothing there, to Aria's logs neither, and comes up once
+// the place is given back.
+func TestClaimAria(t *testing.T) {
+	t.Parallel()
+	s := start(t, mycnf.MariaDB)
+	s.Exec("CREATE TABLE shop.aria (id INT) ENGINE=Aria", "INSERT INTO shop.aria VALUES (1)")
+	s.Kill() // so that Aria has something to recover
+	data, err := openFolder(s.Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	release, err := claim(data, "ibdata1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := sumOf(t, s)
+	up := make(chan struct{})
+	go func() { defer close(up); s.Restart() }()
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if now := sumOf(t, s); now != before {
+			t.Errorf("it wrote: %s, before: %s", now, before)
+			break
+		}
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	<-up
+	s.Exec("INSERT INTO shop.aria VALUES (2)")
+}
+
+// sumOf sums up Aria's logs, their control file, and InnoDB's first file.
+func sumOf(t *testing.T, s *testserver.Server) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(s.Data(), "aria_log*"))
+	if err != nil || len(names) < 2 {
+		t.Fatalf("%q, %v", names, err)
+	}
+	text := ""
+	for _, name := range append(names, filepath.Join(s.Data(), "ibdata1")) {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf("%s %.4x ", filepath.Base(name), sha256.Sum256(b))
+	}
+	return text
+}
+
+// TestAlteredMeanwhile: DDL between the checksums and the stop is no table that differs, and --back needs nothing more.
+func TestAlteredMeanwhile(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *testserver.Server, _ string) {
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			s.Exec("CREATE TABLE shop."+name+" (id INT PRIMARY KEY)", "INSERT INTO shop."+name+" VALUES (1), (2)")
+		}
+		s.Restart() // no table has a time of change
+		time.Sleep(time.Second)
+		q := request(t, s)
+		say, done := q.Say, false
+		q.Say = func(line string) {
+			say(line)
+			if strings.HasPrefix(line, "CHECKSUM TABLE of") && !done {
+				done = true
+				s.Exec("TRUNCATE shop.a", "ALTER TABLE shop.b ADD w INT, ALGORITHM=INSTANT", "DELETE FROM shop.c", "ALTER TABLE shop.c ENGINE=InnoDB", "DROP TABLE shop.d",
+					"CREATE TABLE shop.d (id INT PRIMARY KEY)", "DROP TABLE shop.e")
+			}
+		}
+		r, out := apply(t, q)
+		if p := out.Proof; p == nil || len(p.Differ)+len(p.Lost) > 0 {
+			t.Errorf("%+v", p)
+		}
+		s.Exec("DROP TABLE shop.a")
+		if _, err := Return(t.Context(), q, r); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDropped tells a table that was dropped from one whose files are there.
+func TestDropped(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "shop"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"there.ibd", "parts#p#p0.ibd", "form.frm"} {
+		script(t, filepath.Join(folder, "shop", name), "")
+	}
+	for name, want := range map[string]bool{"`shop`.`there`": false, "`shop`.`parts`": false, "`shop`.`form`": false, "`shop`.`ther`": true, "`none`.`x`": true, "`shop`.`a b`": false} {
+		if got := dropped(folder, name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
