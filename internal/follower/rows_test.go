@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,43 +108,54 @@ func TestVerifyHides(t *testing.T) {
 	}
 }
 
-// TestVerifyParallel: a MariaDB that applies transactions side by side stops exactly where it is told to: under load, in a new binary
-// log, and where nothing was written.
+// TestVerifyParallel: a follower that applies transactions side by side stops exactly where it is told to: under load, in new binary
+// logs, where nothing was written, and after it crashed.
 func TestVerifyParallel(t *testing.T) {
-	t.Parallel()
-	x := newScene(t, "mariadb")
-	r := x.clone("one")
-	x.exec(x.open(x.own(r)), "STOP SLAVE", "SET GLOBAL slave_parallel_threads = 4", "START SLAVE")
-	compared := func(when string) {
-		t.Helper()
-		x.exec(x.conn, "FLUSH BINARY LOGS")
-		for range 5 {
-			if v, err := r.Verify(t.Context(), x.leader); err != nil || v.Tables != 3 {
-				t.Errorf("%s: %+v, %v", when, v, err)
-			}
-		}
-	}
-	compared("idle")
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	for w := range 4 {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			for i := 0; ctx.Err() == nil; i++ {
-				if err := x.conn.Exec(ctx, fmt.Sprintf("UPDATE app.t0, app.t1 SET t0.n = %d, t1.s = '%[1]d' WHERE t0.id = %d AND t1.id = %d", i, 3*(i%15*4+w), 3*(i%15*4+w)+1)); err != nil && ctx.Err() == nil {
-					t.Error(err)
+	for flavour, workers := range map[string]string{"mysql": "replica_parallel_workers", "mariadb": "slave_parallel_threads"} {
+		t.Run(flavour, func(t *testing.T) {
+			t.Parallel()
+			x := newScene(t, flavour)
+			r := x.clone("one")
+			compared := func(when string) {
+				t.Helper()
+				x.exec(x.open(x.own(r)), "STOP REPLICA", "SET GLOBAL "+workers+" = 4", "START REPLICA")
+				for range 5 {
+					if v, err := r.Verify(t.Context(), x.leader); err != nil || v.Tables != 3 {
+						t.Errorf("%s: %+v, %v", when, v, err)
+					}
+					x.exec(x.conn, "FLUSH BINARY LOGS")
 				}
 			}
-		}()
+			compared("idle")
+			end := x.writers(4)
+			compared("under load")
+			kill(t, r)
+			if err := r.Start(t.Context(), x.leader, time.Minute); err != nil {
+				t.Error(err)
+			}
+			compared("after a crash")
+			end()
+			compared("idle again")
+			if err := r.Drop(t.Context(), x.leader, false); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	compared("under load")
-	compared("under load, in another log")
-	cancel()
-	for range 4 {
-		<-done
+}
+
+// writers write until they are ended, each into rows of its own of two tables.
+func (x *scene) writers(n int) (end func()) {
+	ctx, cancel := context.WithCancel(x.t.Context())
+	var all sync.WaitGroup
+	for w := range n {
+		all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				id := 3 * (i%10*n + w)
+				if err := x.conn.Exec(ctx, fmt.Sprintf("UPDATE app.t0, app.t1 SET t0.n = %d, t1.s = '%[1]d' WHERE t0.id = %d AND t1.id = %d", i, id, id+1)); err != nil && ctx.Err() == nil {
+					x.t.Error(err)
+				}
+			}
+		})
 	}
-	compared("idle again")
-	if err := r.Drop(t.Context(), x.leader, false); err != nil {
-		t.Error(err)
-	}
+	return func() { cancel(); all.Wait() }
 }
