@@ -84,36 +84,46 @@ func (x *scene) thread(r *follower.Record, own *mysqld.Conn, which string) strin
 	return x.says(r, own, "slave_"+which+"_running") + x.says(r, own, "replica_"+which+"_running")
 }
 
-// TestVerifyReceives: while the rows are compared the follower receives what its leader acknowledges, and applies it afterwards.
-func TestVerifyReceives(t *testing.T) {
+// TestVerifyInterrupted: a follower receives while its rows are compared, also where that is killed; what it then leaves is told, and
+// mended. A start of one whose server comes up already waits for that.
+func TestVerifyInterrupted(t *testing.T) {
 	for _, flavour := range []string{"mysql", "mariadb"} {
 		t.Run(flavour, func(t *testing.T) {
 			t.Parallel()
 			x := newScene(t, flavour)
 			r := x.clone("one")
-			own := x.open(x.own(r))
-			letGo := x.waiting(r, own)
-			done := make(chan error, 1)
-			go func() {
-				_, err := r.Verify(t.Context(), x.leader)
-				done <- err
-			}()
-			x.compares(own)
-			x.received(r, own, "INSERT INTO app.t0 VALUES (4000, 1, 'meanwhile')")
-			if io, sql := x.thread(r, own, "io"), x.thread(r, own, "sql"); io != "Yes" || sql != "No" || x.count(own, "app.t0 WHERE id = 4000") != 0 {
-				t.Errorf("receives: %s, applies: %s", io, sql)
-			}
-			letGo()
-			if err := <-done; err != nil {
+			x.receives(r)
+			x.comesUp(r)
+			r = x.goesOn(r)
+			if err := r.Drop(t.Context(), x.leader, true); err != nil {
 				t.Error(err)
 			}
-			if err := r.Start(t.Context(), x.leader, time.Minute); err != nil || x.count(own, "app.t0 WHERE id = 4000") != 1 {
-				t.Errorf("what was received meanwhile is not applied: %v", err)
-			}
-			if err := r.Drop(t.Context(), x.leader, false); err != nil {
-				t.Error(err)
-			}
+			x.nothingLeft()
 		})
+	}
+}
+
+// receives: while the rows are compared the follower receives what its leader acknowledges, and applies it afterwards.
+func (x *scene) receives(r *follower.Record) {
+	x.t.Helper()
+	own := x.open(x.own(r))
+	letGo := x.waiting(r, own)
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Verify(x.t.Context(), x.leader)
+		done <- err
+	}()
+	x.compares(own)
+	x.received(r, own, "INSERT INTO app.t0 VALUES (4000, 1, 'meanwhile')")
+	if io, sql := x.thread(r, own, "io"), x.thread(r, own, "sql"); io != "Yes" || sql != "No" || x.count(own, "app.t0 WHERE id = 4000") != 0 {
+		x.t.Errorf("receives: %s, applies: %s", io, sql)
+	}
+	letGo()
+	if err := <-done; err != nil {
+		x.t.Error(err)
+	}
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil || x.count(own, "app.t0 WHERE id = 4000") != 1 {
+		x.t.Errorf("what was received meanwhile is not applied: %v", err)
 	}
 }
 
@@ -148,68 +158,51 @@ func (x *scene) killed(r *follower.Record, own *mysqld.Conn) *follower.Record {
 	return r
 }
 
-// TestVerifyKilled: a comparison that was killed leaves a follower that applies nothing, which is told. A start has it go on; a
-// promotion without its leader, too, so that nothing of what it has received is lost.
-func TestVerifyKilled(t *testing.T) {
-	for _, flavour := range []string{"mysql", "mariadb"} {
-		t.Run(flavour, func(t *testing.T) {
-			t.Parallel()
-			x := newScene(t, flavour)
-			r := x.clone("one")
-			own := x.open(x.own(r))
-			r = x.killed(r, own)
-			x.received(r, own, "INSERT INTO app.t0 VALUES (4000, 1, 'since')")
-			if err := r.Start(t.Context(), x.leader, time.Minute); err != nil || r.Comparing != nil || x.count(own, "app.t0 WHERE id = 4000") != 1 {
-				t.Fatalf("%+v, %v", r.Comparing, err)
-			}
-			if status := r.Status(); status != "follower, its server runs" {
-				t.Error(status)
-			}
-			r = x.killed(r, own)
-			if _, err := r.Verify(t.Context(), x.leader); err != nil || r.Comparing != nil {
-				t.Errorf("the next comparison: %+v, %v", r.Comparing, err)
-			}
-			r = x.killed(r, own)
-			x.received(r, own, "INSERT INTO app.t0 VALUES (4001, 1, 'since')")
-			dead := x.leader
-			dead.Network, dead.Address = "unix", filepath.Join(t.TempDir(), "nobody")
-			if _, err := r.Promote(t.Context(), dead, quiet); !errors.Is(err, follower.ErrAccountLeft) || r.Comparing != nil {
-				t.Errorf("%+v, %v", r.Comparing, err)
-			}
-			if n := x.count(own, "app.t0 WHERE id = 4001"); n != 1 {
-				t.Error("what it had received of its leader is lost")
-			}
-			if err := r.Drop(t.Context(), x.leader, true); err != nil {
-				t.Error(err)
-			}
-		})
+// goesOn: a comparison that was killed leaves a follower that applies nothing, which is told. A start has it go on, and the next
+// comparison; a promotion without its leader, too, so that nothing of what it has received is lost.
+func (x *scene) goesOn(r *follower.Record) *follower.Record {
+	x.t.Helper()
+	own := x.open(x.own(r))
+	r = x.killed(r, own)
+	x.received(r, own, "INSERT INTO app.t0 VALUES (4001, 1, 'since')")
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil || r.Comparing != nil || x.count(own, "app.t0 WHERE id = 4001") != 1 {
+		x.t.Fatalf("%+v, %v", r.Comparing, err)
 	}
+	if status := r.Status(); status != "follower, its server runs" {
+		x.t.Error(status)
+	}
+	r = x.killed(r, own)
+	if _, err := r.Verify(x.t.Context(), x.leader); err != nil || r.Comparing != nil {
+		x.t.Errorf("the next comparison: %+v, %v", r.Comparing, err)
+	}
+	r = x.killed(r, own)
+	x.received(r, own, "INSERT INTO app.t0 VALUES (4002, 1, 'since')")
+	dead := x.leader
+	dead.Network, dead.Address = "unix", filepath.Join(x.t.TempDir(), "nobody")
+	if _, err := r.Promote(x.t.Context(), dead, quiet); !errors.Is(err, follower.ErrAccountLeft) || r.Comparing != nil {
+		x.t.Errorf("%+v, %v", r.Comparing, err)
+	}
+	if n := x.count(own, "app.t0 WHERE id = 4002"); n != 1 {
+		x.t.Error("what it had received of its leader is lost")
+	}
+	return r
 }
 
-// TestStartWaits: a start of a follower whose server was started already, and does not answer yet, waits for that.
-func TestStartWaits(t *testing.T) {
-	for _, flavour := range []string{"mysql", "mariadb"} {
-		t.Run(flavour, func(t *testing.T) {
-			t.Parallel()
-			x := newScene(t, flavour)
-			r := x.clone("one")
-			kill(t, r)
-			cmd := exec.Command(r.Launch[0], append(r.Launch[1:], "--defaults-file="+filepath.Join(r.Dir, "my.cnf"))...)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(r.UID), Gid: uint32(r.GID)}}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
-			time.AfterFunc(time.Second, func() { cmd.Process.Signal(syscall.SIGCONT) })
-			if err := r.Start(t.Context(), x.leader, time.Minute); err != nil {
-				t.Error(err)
-			}
-			if err := r.Drop(t.Context(), x.leader, false); err != nil {
-				t.Error(err)
-			}
-			cmd.Wait() // it was killed
-		})
+// comesUp: a start of a follower whose server was started already, and does not answer yet, waits for that.
+func (x *scene) comesUp(r *follower.Record) {
+	x.t.Helper()
+	kill(x.t, r)
+	cmd := exec.Command(r.Launch[0], append(r.Launch[1:], "--defaults-file="+filepath.Join(r.Dir, "my.cnf"))...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(r.UID), Gid: uint32(r.GID)}}
+	if err := cmd.Start(); err != nil {
+		x.t.Fatal(err)
+	}
+	go cmd.Wait() // it is killed when the follower is dropped
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		x.t.Fatal(err)
+	}
+	time.AfterFunc(time.Second, func() { cmd.Process.Signal(syscall.SIGCONT) })
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil {
+		x.t.Fatal(err)
 	}
 }

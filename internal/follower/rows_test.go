@@ -75,39 +75,6 @@ func TestVerifyColumns(t *testing.T) {
 	}
 }
 
-// TestVerifyHides: a row that differs is told, whatever another table does that is made after that one's.
-func TestVerifyHides(t *testing.T) {
-	for _, flavour := range []string{"mysql", "mariadb"} {
-		t.Run(flavour, func(t *testing.T) {
-			t.Parallel()
-			x := newScene(t, flavour)
-			r := x.clone("one")
-			x.aside(r, x.open(x.own(r)), "UPDATE app.t0 SET s = 'y' WHERE id = 0")
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				for ctx.Err() == nil {
-					if err := errors.Join(x.conn.Exec(ctx, "CREATE TABLE app.zz LIKE app.t0"), x.conn.Exec(ctx, "DROP TABLE app.zz")); err != nil && ctx.Err() == nil {
-						t.Error(err)
-					}
-					time.Sleep(5 * time.Millisecond)
-				}
-			}()
-			for range 2 {
-				if v, err := r.Verify(t.Context(), x.leader); !errors.Is(err, follower.ErrDifferent) || !slices.Equal(v.Different, []string{"app.t0"}) {
-					t.Errorf("%+v, %v", v, err)
-				}
-			}
-			cancel()
-			<-done
-			if err := r.Drop(t.Context(), x.leader, false); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // TestVerifyParallel: a follower that applies transactions side by side stops exactly where it is told to: under load, in new binary
 // logs, where nothing was written, and after it crashed.
 func TestVerifyParallel(t *testing.T) {
