@@ -64,17 +64,3 @@ func TestVolatileLeader(t *testing.T) {
 		})
 	}
 }
-
-// TestLeaderWithoutTLS: a MySQL with keys that listens without TLS is followed without; one that has it is followed by that.
-func TestLeaderWithoutTLS(t *testing.T) {
-	t.Parallel()
-	for option, want := range map[string]bool{"--tls-version=": false, "--tls-version=TLSv1.3": true} {
-		t.Run(option, func(t *testing.T) {
-			t.Parallel()
-			conn := testserver.Start(t, mycnf.MySQL, "--gtid-mode=ON", "--enforce-gtid-consistency=ON", option).Open()
-			if l, err := follower.Ask(t.Context(), conn); err != nil || l.TLS != want || l.Variables["ssl_cert"] == "" {
-				t.Errorf("%t, %v", l.TLS, err)
-			}
-		})
-	}
-}
