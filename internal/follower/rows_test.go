@@ -121,6 +121,7 @@ func (x *scene) writers(n int) (end func()) {
 				if err := x.conn.Exec(ctx, fmt.Sprintf("UPDATE app.t0, app.t1 SET t0.n = %d, t1.s = '%[1]d' WHERE t0.id = %d AND t1.id = %d", i, id, id+1)); err != nil && ctx.Err() == nil {
 					x.t.Error(err)
 				}
+				time.Sleep(20 * time.Millisecond) // a follower has to catch up beside it, on a busy machine
 			}
 		})
 	}
