@@ -60,6 +60,9 @@ func (p *Plan) free(info fs.FileInfo, block bool) error {
 	}
 	f, err := os.OpenFile(p.q.Device, flag, 0)
 	if errors.Is(err, unix.EBUSY) {
+		if where := elsewhere(p.q.Device); where != "" {
+			return refuse("%s is mounted %s", p.q.Device, where)
+		}
 		return refuse("%s is mounted here, or a part of something that is: unmount it first (lsblk %s)", p.q.Device, p.q.Device)
 	}
 	if err != nil {

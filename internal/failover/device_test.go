@@ -158,15 +158,15 @@ func TestDeviceCopied(t *testing.T) {
 	}
 }
 
-// TestDeviceElsewhere: so is one that is mounted in another mount namespace alone.
+// TestDeviceElsewhere: so is one that is mounted in another mount namespace alone. The device itself is told with who has it there.
 func TestDeviceElsewhere(t *testing.T) {
 	needRoot(t)
 	free, elsewhere := filepath.Join(t.TempDir(), "free"), filepath.Join(t.TempDir(), "elsewhere")
 	do(t, "truncate", "-s", "16M", free)
 	do(t, "mkfs.ext4", "-q", free)
 	do(t, "cp", free, elsewhere)
-	point := t.TempDir()
-	cmd := exec.Command("unshare", "--mount", "sh", "-c", `mount -o loop "$0" "$1" && echo done && exec sleep 60`, elsewhere, point)
+	point, device := t.TempDir(), loop(t, elsewhere)
+	cmd := exec.Command("unshare", "--mount", "sh", "-c", `mount "$0" "$1" && echo done && exec sleep 60`, device, point)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -178,6 +178,10 @@ func TestDeviceElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 	refusedBy(t, wish(t, free), "on "+point+": both have the UUID")
+	refusedBy(t, wish(t, device), fmt.Sprintf("is mounted on %s in another mount namespace, that of sleep (process %d): nsenter --mount --target %[2]d umount %[1]s", point, cmd.Process.Pid))
+	do(t, "mount", device, point)
+	refusedBy(t, wish(t, device), "is mounted here, or a part of something that is: unmount it first (lsblk "+device+")")
+	do(t, "umount", point)
 	cmd.Process.Kill()
 	cmd.Wait() // it was killed
 }
@@ -247,4 +251,46 @@ func TestDeviceMounted(t *testing.T) {
 	}
 	q.Home, q.Detached = t.TempDir(), false
 	refusedBy(t, q, "say --detached")
+}
+
+// TestServerRecovers: where a server works on the volume already, as after a david that was killed, its answer is waited for and
+// nothing is started beside it: one that writes, or has just gone into its data. A shell that stands there is none.
+func TestServerRecovers(t *testing.T) {
+	volume, point := mounted(t)
+	f, err := os.Create(filepath.Join(point, "ibdata1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	server := filepath.Join(t.TempDir(), "mysqld")
+	do(t, "cp", "/bin/sleep", server)
+	for what, c := range map[string]struct {
+		program string
+		open    []*os.File
+		waits   bool
+	}{"it writes": {"sleep", []*os.File{f}, true}, "it is about to": {server, nil, true}, "a shell": {"sleep", nil, false}} {
+		cmd := exec.Command(c.program, "60")
+		cmd.Dir, cmd.ExtraFiles = point, c.open
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		q := wish(t, volume)
+		q.Mount = point
+		p, err := Look(context.Background(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := fmt.Sprintf("%s (process %d) work", filepath.Base(c.program), cmd.Process.Pid)
+		if starts := p.Steps[0].Name == Starting; starts == c.waits || strings.Contains(strings.Join(p.Notes, " "), said+"s on the volume already") != c.waits {
+			t.Errorf("%s: %+v, %q", what, p.Steps, p.Notes)
+		}
+		if err := p.Apply(context.Background()); c.waits && (!errors.Is(err, ErrServer) || !strings.Contains(err.Error(), said+"ed on the volume, so that --start was not run")) {
+			t.Errorf("%s: %v", what, err)
+		}
+		cmd.Process.Kill()
+		cmd.Wait() // it was killed
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

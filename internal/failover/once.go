@@ -70,14 +70,40 @@ func newUUID(kind, device string) string {
 // family is what the drivers of a filesystem have in common: that of ext4 mounts ext2 and ext3, too.
 func family(kind string) string { return strings.TrimRight(kind, "0123456789") }
 
+// mount is one as a process sees it.
+type mount struct {
+	*mountinfo.Info
+	seer procfs.Proc
+	here bool // in david's own mount namespace
+}
+
+// elsewhere says where a device is mounted in another mount namespace alone, and how it is unmounted there; "" where it is not, or
+// nobody can tell.
+func elsewhere(device string) string {
+	mounts, err := everyMount()
+	m, mounted := mounts[device]
+	if err != nil || !mounted || m.here {
+		return ""
+	}
+	called, err := m.seer.Comm()
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("on %s in another mount namespace, that of %s (process %d): nsenter --mount --target %[3]d umount %[1]s", m.Mountpoint, called, m.seer.PID)
+}
+
 // everyMount is what is mounted from a block device, in whichever mount namespace, by device.
-func everyMount() (map[string]*mountinfo.Info, error) {
+func everyMount() (map[string]mount, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("cannot list processes: %w", err)
 	}
-	seen, mounts := map[string]bool{}, map[string]*mountinfo.Info{}
-	for _, p := range processes {
+	self, err := procfs.Self()
+	if err != nil {
+		return nil, err
+	}
+	seen, mounts := map[string]bool{}, map[string]mount{}
+	for _, p := range append(procfs.Procs{self}, processes...) { // what is mounted here, too, is told as such
 		dir := fmt.Sprintf("/proc/%d/", p.PID)
 		namespace, err := os.Readlink(dir + "ns/mnt")
 		if err != nil || seen[namespace] {
@@ -93,8 +119,8 @@ func everyMount() (map[string]*mountinfo.Info, error) {
 		}
 		seen[namespace] = true
 		for _, m := range list {
-			if device := mountedFrom(m); device != "" {
-				mounts[device] = m
+			if device := mountedFrom(m); device != "" && mounts[device].Info == nil {
+				mounts[device] = mount{m, p, p == self}
 			}
 		}
 	}

@@ -95,10 +95,29 @@ func (p *Plan) serve(ctx context.Context, mounted bool) error {
 		if _, err := exec.LookPath(p.q.Start[0]); err != nil {
 			return refuse("--start: %w", err)
 		}
-		log := filepath.Join(p.dir, "start.log")
-		p.step(Starting, func(context.Context) error { return p.start(log) }, p.q.Start...)
+		if err := p.starts(mounted); err != nil {
+			return err
+		}
 	}
 	p.step(Recovering, p.recover)
+	return nil
+}
+
+// starts plans the start of a server, unless one recovers on the volume already, as after a david that was killed: a second
+// would run beside it.
+func (p *Plan) starts(mounted bool) error {
+	if mounted {
+		working, err := workers(p.q.Mount)
+		if err != nil {
+			return err
+		}
+		if p.working = process.Names(working); p.working != "" {
+			p.Notes = append(p.Notes, p.working+" works on the volume already: an answer is waited for, and nothing is started beside it")
+			return nil
+		}
+	}
+	log := filepath.Join(p.dir, "start.log")
+	p.step(Starting, func(context.Context) error { return p.start(log) }, p.q.Start...)
 	return nil
 }
 
@@ -133,14 +152,14 @@ func (p *Plan) recover(ctx context.Context) error {
 			}
 			p.started, seen = nil, time.Now() // it was started in the background
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w: %w", ErrServer, context.Cause(ctx), last)
+			return fmt.Errorf("%w: %w%s: %w", ErrServer, context.Cause(ctx), p.inTheWay(), last)
 		case <-time.After(50 * time.Millisecond):
 		}
 		if p.started != nil || worksOn(p.q.Mount) {
 			seen = time.Now()
 		}
 		if time.Since(seen) > deserted {
-			return fmt.Errorf("%w: it has ended, its error log says why; nobody has worked on the volume for %s", ErrServer, deserted)
+			return fmt.Errorf("%w: it has ended, its error log says why; nobody has worked on the volume for %s%s", ErrServer, deserted, p.inTheWay())
 		}
 	}
 }
@@ -148,6 +167,42 @@ func (p *Plan) recover(ctx context.Context) error {
 // deserted is how long nobody may work on the volume while its server is waited for: a service manager starts
 // it again within seconds, where it does.
 const deserted = 20 * time.Second
+
+// inTheWay says who worked on the volume, and so kept --start from being run.
+func (p *Plan) inTheWay() string {
+	if p.working == "" {
+		return ""
+	}
+	return "; " + p.working + " worked on the volume, so that --start was not run: end it where it is no server"
+}
+
+// workers lists the processes that write on a mount, and the servers that are about to: those have their working directory there
+// first, as may also be had by a shell in which nothing is done.
+func workers(mount string) ([]process.Holder, error) {
+	var at unix.Stat_t
+	if err := unix.Stat(mount, &at); err != nil {
+		return nil, err
+	}
+	list, err := process.WritersOn(at.Dev)
+	if err != nil {
+		return nil, err
+	}
+	within, err := process.Within(at.Dev)
+	for _, h := range within {
+		if isServer(h.PID) && !slices.Contains(list, h) {
+			list = append(list, h)
+		}
+	}
+	return list, err
+}
+
+// isServer tells whether a process runs a server's program, be it by a loader.
+func isServer(pid int) bool {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // none where it has ended
+	return slices.ContainsFunc(strings.Split(string(line), "\x00"), func(word string) bool {
+		return slices.Contains([]string{"mysqld", "mariadbd", "mysqld-debug"}, filepath.Base(word))
+	})
+}
 
 // worksOn tells whether a process has its working directory on a mount, as servers have in their data, be it
 // in a container.

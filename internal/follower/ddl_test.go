@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"david/internal/follower"
 )
 
-// TestVerifyBesideDDL: tables that are truncated, made, dropped and renamed while rows are compared are no rows that differ.
+// TestVerifyBesideDDL: tables that are truncated, made, dropped and renamed while rows are compared are no rows that differ, and hide
+// none of another table, were that the one that a new one is made after.
 func TestVerifyBesideDDL(t *testing.T) {
 	for _, flavour := range []string{"mysql", "mariadb"} {
 		t.Run(flavour, func(t *testing.T) {
@@ -24,7 +26,7 @@ func TestVerifyBesideDDL(t *testing.T) {
 				defer close(done)
 				for i := 0; ctx.Err() == nil; i++ {
 					for _, text := range []string{"TRUNCATE app.stage", fmt.Sprintf("INSERT INTO app.stage VALUES (%d)", i), "CREATE TABLE app.passing AS SELECT * FROM app.t0", "RENAME TABLE app.named TO app.other",
-						"DROP TABLE app.passing", "RENAME TABLE app.other TO app.named"} {
+						"DROP TABLE app.passing", "RENAME TABLE app.other TO app.named", "CREATE TABLE app.zz LIKE app.t0", "DROP TABLE app.zz"} {
 						if err := x.conn.Exec(ctx, text); err != nil && ctx.Err() == nil {
 							t.Error(err)
 						}
@@ -39,9 +41,15 @@ func TestVerifyBesideDDL(t *testing.T) {
 				}
 				t.Logf("%+v", v)
 			}
+			own := x.open(x.own(r))
+			x.aside(r, own, "UPDATE app.t0 SET s = 'y' WHERE id = 0")
+			if v, err := r.Verify(t.Context(), x.leader); !errors.Is(err, follower.ErrDifferent) || !slices.Equal(v.Different, []string{"app.t0"}) {
+				t.Errorf("%+v, %v", v, err)
+			}
+			x.aside(r, own, "UPDATE app.t0 SET s = REPEAT('x', 150) WHERE id = 0")
 			cancel()
 			<-done
-			x.differs(r, x.open(x.own(r))) // what does is told
+			x.differs(r, own) // what does is told
 			if err := r.Drop(t.Context(), x.leader, false); err != nil && !errors.Is(err, follower.ErrAccountLeft) {
 				t.Error(err)
 			}

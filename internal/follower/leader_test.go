@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"david/internal/input"
 	"david/internal/live"
@@ -148,6 +149,57 @@ func TestAdmit(t *testing.T) {
 	}
 	if r, _, err := admit(); err == nil || r.Account == "" {
 		t.Errorf("an account that may be there is forgotten: %v", err)
+	}
+}
+
+// TestSource: a leader that has TLS is followed by that; a MySQL that listens without, though it has keys, without: newer ones insist
+// on it where nothing is said.
+func TestSource(t *testing.T) {
+	t.Parallel()
+	options := []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON"}
+	own := testserver.Start(t, mycnf.MySQL, append(options, "--server-id=2")...)
+	own.Kill()
+	if err := os.Remove(filepath.Join(own.Data(), "auto.cnf")); err != nil { // the leaders' data have the same UUID
+		t.Fatal(err)
+	}
+	own.Restart()
+	for protocols, want := range map[string]bool{"": false, "TLSv1.3": true} {
+		conn := testserver.Start(t, mycnf.MySQL, append(options, "--tls-version="+protocols)...).Open()
+		l, err := Ask(t.Context(), conn)
+		if err != nil || l.TLS != want || l.Variables["ssl_cert"] == "" {
+			t.Fatalf("%q: %t, %v", protocols, l.TLS, err)
+		}
+		a, err := l.grant(t.Context(), conn, "a", "'david_a'@'127.0.0.1'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Record{Flavour: l.Flavour, Version: l.Version}
+		p := r.pair(conn, own.Open())
+		if err := p.follow(t.Context(), l, "", *a); err != nil {
+			t.Fatal(err)
+		}
+		if s := receives(t, p); s["io_running"] != "Yes" || s["ssl_allowed"] != map[bool]string{true: "Yes", false: "No"}[want] {
+			t.Errorf("%q: %s, TLS %s: %s", protocols, s["io_running"], s["ssl_allowed"], s["last_io_error"])
+		}
+		for _, statement := range []string{p.stop, p.reset} {
+			if err := p.follower.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// receives is what a follower says of its replication once it receives, or cannot.
+func receives(t *testing.T, p pair) map[string]string {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		s, err := p.replication(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s["io_running"] == "Yes" || s["last_io_error"] != "" || time.Now().After(end) {
+			return s
+		}
 	}
 }
 

@@ -259,8 +259,8 @@ func (l Leader) source(maria bool, a Account) string {
 	case maria:
 		say = "CHANGE MASTER TO MASTER_HOST='%[1]s', MASTER_PORT=%[2]d, MASTER_USER='%[3]s', MASTER_PASSWORD='%[4]s', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=5, %[5]s"
 		secure = fmt.Sprintf("MASTER_SSL=%d, MASTER_SSL_VERIFY_SERVER_CERT=0", map[bool]int{true: 1}[l.TLS])
-	case !l.TLS: // on this machine alone: the key that it would ask for is the leader's
-		secure = "GET_SOURCE_PUBLIC_KEY=1"
+	case !l.TLS: // which newer MySQLs insist on unless they are told; on this machine alone: the key that it asks for is the leader's
+		secure = "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1"
 	}
 	quote := strings.NewReplacer(`\`, `\\`, "'", "''").Replace
 	return fmt.Sprintf(say, l.Address, l.Port, quote(a.User), quote(string(a.Password)), secure)

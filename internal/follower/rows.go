@@ -2,7 +2,6 @@ package follower
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -63,14 +62,13 @@ func (s sides) same(ctx context.Context, t table) (bool, error) {
 // table is one whose rows are compared.
 type table struct {
 	schema, bare string
-	columns      []column // of its primary key, and those whose values have a length of their own
+	columns      []column // those that it stores
 }
 
 // column is one of a table's.
 type column struct {
 	name     string
 	length   bool // its values have a length of their own
-	text     bool // they are text or bytes
 	identity bool // it is of the primary key
 }
 
@@ -84,17 +82,14 @@ func described(ctx context.Context, c *mysqld.Single) (all []table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	columns, err := c.Rows(ctx, 5, "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_KEY FROM information_schema.COLUMNS WHERE (COLUMN_KEY = 'PRI' OR LOWER(DATA_TYPE) IN ('"+
-		strings.Join(lengthy(), "', '")+"')) AND EXTRA NOT LIKE '%VIRTUAL%' AND TABLE_SCHEMA NOT IN ("+systemSchemas+") ORDER BY 1, 2, ORDINAL_POSITION")
+	columns, err := c.Rows(ctx, 5, "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_KEY FROM information_schema.COLUMNS WHERE EXTRA NOT LIKE '%VIRTUAL%' AND TABLE_SCHEMA NOT IN ("+systemSchemas+") ORDER BY 1, 2, ORDINAL_POSITION")
 	if err != nil {
 		return nil, err
 	}
 	of := map[string][]column{}
 	for _, row := range columns {
-		long := slices.Contains(lengthy(), row[3])
-		text := long || slices.Contains([]string{"char", "binary", "enum", "set", "uuid", "inet4", "inet6"}, row[3])
 		key := row[0] + "\x00" + row[1]
-		of[key] = append(of[key], column{row[2], long, text, row[4] == "PRI"})
+		of[key] = append(of[key], column{row[2], slices.Contains(lengthy(), row[3]), row[4] == "PRI"})
 	}
 	for _, n := range names {
 		all = append(all, table{n[0], n[1], of[n[0]+"\x00"+n[1]]})
@@ -138,22 +133,19 @@ func (t table) sum(ctx context.Context, c *mysqld.Single) (string, error) {
 	return sum + " " + strings.Join(rows[0], " "), nil
 }
 
-// lengths is the SQL of what a row's lengths are, and whose they are; "" where no two columns can be taken for each other.
+// lengths is the SQL of what a row's lengths are, and whose they are: the primary key's, else those of all its values; "" where no two
+// columns can be taken for each other.
 func lengths(columns []column) string {
 	var parts []string
 	long, keyed := 0, slices.ContainsFunc(columns, func(c column) bool { return c.identity })
 	for _, c := range columns {
 		name := identifier(c.name)
-		switch {
-		case c.text && (c.identity || !keyed): // of a table without a primary key its values are
-			parts = append(parts, fmt.Sprintf("IFNULL(LENGTH(%[1]s), '-'), IFNULL(CRC32(%[1]s), '-')", name))
-		case c.length:
-			parts = append(parts, fmt.Sprintf("IFNULL(LENGTH(%s), '-')", name))
-		default:
-			parts = append(parts, name)
-		}
 		if c.length {
+			parts = append(parts, "IFNULL(LENGTH("+name+"), '-')")
 			long++
+		}
+		if c.identity || !keyed {
+			parts = append(parts, "IFNULL(CRC32("+name+"), '-')")
 		}
 	}
 	if long < 2 {

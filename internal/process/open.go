@@ -61,6 +61,36 @@ func OpenersOf(dev, ino uint64) ([]Opener, error) {
 	return openers(func(got unix.Statx_t) bool { return unix.Mkdev(got.Dev_major, got.Dev_minor) == dev && got.Ino == ino })
 }
 
+// WritersOn lists the processes, but david's own, that have a file of a filesystem open for writing, by whichever path.
+func WritersOn(dev uint64) (list []Holder, err error) {
+	all, err := openers(func(got unix.Statx_t) bool {
+		return unix.Mkdev(got.Dev_major, got.Dev_minor) == dev && got.Mode&unix.S_IFMT == unix.S_IFREG
+	})
+	for _, o := range all {
+		if o.Writes && !o.Own {
+			list = append(list, o.Holder)
+		}
+	}
+	return list, err
+}
+
+// Within lists the processes that have their working directory on a filesystem.
+func Within(dev uint64) (list []Holder, err error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	for _, p := range all {
+		if !leadsTo(file(p.PID, "cwd"), func(got unix.Statx_t) bool { return unix.Mkdev(got.Dev_major, got.Dev_minor) == dev }) {
+			continue
+		}
+		if h, ok := holder(p); ok {
+			list = append(list, h)
+		}
+	}
+	return list, nil
+}
+
 func openers(is func(unix.Statx_t) bool) (list []Opener, err error) {
 	all, err := procfs.AllProcs()
 	if err != nil {

@@ -1,0 +1,208 @@
+package follower_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"david/internal/follower"
+	"david/internal/mycnf"
+	"david/internal/mysqld"
+)
+
+// verifyChild has the test binary compare the rows of a follower.
+const verifyChild = "verify"
+
+// comparison is what verifyChild is told.
+type comparison struct {
+	Home, Name, Password string
+	Leader               mysqld.Addr
+}
+
+// verifies does what verifyChild is told.
+func verifies(told string) (code int) {
+	var c comparison
+	err := json.Unmarshal([]byte(told), &c)
+	if err == nil {
+		c.Leader.Password = mysqld.Secret(c.Password)
+		var r *follower.Record
+		if r, err = follower.Open(c.Home, c.Name); err == nil {
+			_, err = r.Verify(context.Background(), c.Leader)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// waiting is a lock on a follower's table, which the comparison of its rows waits for until it is let go.
+func (x *scene) waiting(r *follower.Record, own *mysqld.Conn) (letGo func()) {
+	x.t.Helper()
+	single, err := own.Single(x.t.Context())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	lock, unlock := []string{"LOCK TABLES app.t1 WRITE"}, []string{"UNLOCK TABLES"}
+	if r.Flavour == mycnf.MySQL { // which cannot be read-only beside such a lock
+		lock, unlock = append([]string{"SET GLOBAL super_read_only = OFF"}, lock...), append(unlock, "SET GLOBAL super_read_only = ON")
+	}
+	do := func(statements []string) {
+		x.t.Helper()
+		for _, s := range statements {
+			if err := single.Exec(x.t.Context(), s); err != nil {
+				x.t.Fatal(s, err)
+			}
+		}
+	}
+	do(lock)
+	return func() { x.t.Helper(); do(unlock); single.Close() }
+}
+
+// compares waits until a comparison waits for that lock.
+func (x *scene) compares(own *mysqld.Conn) {
+	x.t.Helper()
+	for end := time.Now().Add(20 * time.Second); x.count(own, "information_schema.PROCESSLIST WHERE INFO LIKE 'CHECKSUM TABLE `app`.`t1`' AND STATE LIKE '%lock%'") == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			x.t.Fatal("nothing is compared")
+		}
+	}
+}
+
+// thread tells whether a thread of a follower's replication runs: io or sql.
+func (x *scene) thread(r *follower.Record, own *mysqld.Conn, which string) string {
+	x.t.Helper()
+	return x.says(r, own, "slave_"+which+"_running") + x.says(r, own, "replica_"+which+"_running")
+}
+
+// TestVerifyInterrupted: a follower receives while its rows are compared, also where that is killed; what it then leaves is told, and
+// mended. A start of one whose server comes up already waits for that.
+func TestVerifyInterrupted(t *testing.T) {
+	for _, flavour := range []string{"mysql", "mariadb"} {
+		t.Run(flavour, func(t *testing.T) {
+			t.Parallel()
+			x := newScene(t, flavour)
+			r := x.clone("one")
+			x.receives(r)
+			x.comesUp(r)
+			r = x.goesOn(r)
+			if err := r.Drop(t.Context(), x.leader, true); err != nil {
+				t.Error(err)
+			}
+			x.nothingLeft()
+		})
+	}
+}
+
+// receives: while the rows are compared the follower receives what its leader acknowledges, and applies it afterwards.
+func (x *scene) receives(r *follower.Record) {
+	x.t.Helper()
+	own := x.open(x.own(r))
+	letGo := x.waiting(r, own)
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Verify(x.t.Context(), x.leader)
+		done <- err
+	}()
+	x.compares(own)
+	x.received(r, own, "INSERT INTO app.t0 VALUES (4000, 1, 'meanwhile')")
+	if io, sql := x.thread(r, own, "io"), x.thread(r, own, "sql"); io != "Yes" || sql != "No" || x.count(own, "app.t0 WHERE id = 4000") != 0 {
+		x.t.Errorf("receives: %s, applies: %s", io, sql)
+	}
+	letGo()
+	if err := <-done; err != nil {
+		x.t.Error(err)
+	}
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil || x.count(own, "app.t0 WHERE id = 4000") != 1 {
+		x.t.Errorf("what was received meanwhile is not applied: %v", err)
+	}
+}
+
+// killed is a comparison that was ended by kill -9, and the follower's record after it.
+func (x *scene) killed(r *follower.Record, own *mysqld.Conn) *follower.Record {
+	x.t.Helper()
+	if err := r.Close(); err != nil {
+		x.t.Fatal(err)
+	}
+	told, err := json.Marshal(comparison{x.home, r.Name, string(x.leader.Password), x.leader})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	letGo := x.waiting(r, own)
+	cmd := exec.Command(os.Args[0], verifyChild, string(told))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		x.t.Fatal(err)
+	}
+	x.compares(own)
+	cmd.Process.Kill()
+	cmd.Wait() // it was killed
+	letGo()
+	r, err = follower.Open(x.home, r.Name)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.t.Cleanup(func() { r.Close() })
+	if status := r.Status(); !strings.Contains(status, "a comparison was interrupted: it applies nothing until david follower start") {
+		x.t.Error(status)
+	}
+	return r
+}
+
+// goesOn: a comparison that was killed leaves a follower that applies nothing, which is told. A start has it go on, and the next
+// comparison; a promotion without its leader, too, so that nothing of what it has received is lost.
+func (x *scene) goesOn(r *follower.Record) *follower.Record {
+	x.t.Helper()
+	own := x.open(x.own(r))
+	r = x.killed(r, own)
+	x.received(r, own, "INSERT INTO app.t0 VALUES (4001, 1, 'since')")
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil || r.Comparing != nil || x.count(own, "app.t0 WHERE id = 4001") != 1 {
+		x.t.Fatalf("%+v, %v", r.Comparing, err)
+	}
+	if status := r.Status(); status != "follower, its server runs" {
+		x.t.Error(status)
+	}
+	r = x.killed(r, own)
+	if _, err := r.Verify(x.t.Context(), x.leader); err != nil || r.Comparing != nil {
+		x.t.Errorf("the next comparison: %+v, %v", r.Comparing, err)
+	}
+	r = x.killed(r, own)
+	x.received(r, own, "INSERT INTO app.t0 VALUES (4002, 1, 'since')")
+	dead := x.leader
+	dead.Network, dead.Address = "unix", filepath.Join(x.t.TempDir(), "nobody")
+	if _, err := r.Promote(x.t.Context(), dead, quiet); !errors.Is(err, follower.ErrAccountLeft) || r.Comparing != nil {
+		x.t.Errorf("%+v, %v", r.Comparing, err)
+	}
+	if n := x.count(own, "app.t0 WHERE id = 4002"); n != 1 {
+		x.t.Error("what it had received of its leader is lost")
+	}
+	return r
+}
+
+// comesUp: a start of a follower whose server was started already, and does not answer yet, waits for that.
+func (x *scene) comesUp(r *follower.Record) {
+	x.t.Helper()
+	kill(x.t, r)
+	cmd := exec.Command(r.Launch[0], append(r.Launch[1:], "--defaults-file="+filepath.Join(r.Dir, "my.cnf"))...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(r.UID), Gid: uint32(r.GID)}}
+	if err := cmd.Start(); err != nil {
+		x.t.Fatal(err)
+	}
+	go cmd.Wait() // it is killed when the follower is dropped
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		x.t.Fatal(err)
+	}
+	time.AfterFunc(time.Second, func() { cmd.Process.Signal(syscall.SIGCONT) })
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil {
+		x.t.Fatal(err)
+	}
+}
