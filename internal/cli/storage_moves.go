@@ -18,7 +18,7 @@ type movesEntry struct {
 	Since   time.Time  `json:"since"`
 	InUse   string     `json:"in_use"`
 	Idle    string     `json:"idle"` // the place that is not in use
-	// Unseen says why it is not known which is which; "" where it is.
+	// Unseen says why it is not known which is which, or who works in the place that is not in use; "" for neither.
 	Unseen string `json:"unseen,omitempty"`
 	Record string `json:"record"`
 }
@@ -55,7 +55,10 @@ func entryOf(r *move.Record) movesEntry {
 		e.Since = r.Steps[n-1].At
 	}
 	var err error
-	if e.InUse, e.Idle, err = r.Places(); err != nil {
+	if e.InUse, e.Idle, err = r.Places(); err == nil {
+		err = move.Deserted(e.Idle)
+	}
+	if err != nil {
 		e.Unseen = err.Error()
 	}
 	return e

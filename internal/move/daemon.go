@@ -37,6 +37,9 @@ type daemon struct {
 // pid file, which stays where the server dies while it is stopped.
 const outlived = 10 * time.Second
 
+// lingers is how long another process may write to the data once the server has ended, which waits for it.
+const lingers = 5 * time.Second
+
 // halt stops the server and waits until nobody writes to its folder any more. No Ctrl-C ends the wait: who has a
 // server stopped has to start it again.
 func (d daemon) halt(folder string) error {
@@ -51,6 +54,7 @@ func (d daemon) halt(folder string) error {
 		return fmt.Errorf("%w: %w", ErrStop, err)
 	}
 	had, seen := time.Now(), len(left) > 0 // when somebody had the folder last
+	served := time.Now()                   // when a server did
 	for err == nil && (len(left) > 0 || done != nil) {
 		select {
 		case failed := <-done:
@@ -73,7 +77,12 @@ func (d daemon) halt(folder string) error {
 				return fmt.Errorf("%w: somebody has started it again: %s; keep that from it meanwhile", ErrStop, left[i])
 			}
 		}
+		if slices.ContainsFunc(left, func(p writer) bool { return p.inner }) {
+			served = time.Now()
+		}
 		switch {
+		case len(left) > 0 && time.Since(served) > lingers:
+			return fmt.Errorf("%w: the server has ended, and somebody still writes to its data: %s: end that first", ErrStop, process.Names(left))
 		case len(left) > 0:
 			had = time.Now()
 		case done != nil && time.Since(had) > outlived:

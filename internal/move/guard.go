@@ -169,7 +169,7 @@ func (d duty) watch(deserted, manned time.Duration) (needless string, err error)
 		if err != nil {
 			return "", err
 		}
-		left, err := writers(folder)
+		left, err := servers(folder)
 		if err != nil {
 			return "", err
 		}

@@ -101,7 +101,7 @@ func TestCompareLost(t *testing.T) {
 	before := map[string]table{"a": {sum: "1"}, "gone": {sum: "2"}, "unreadable": {sum: "3"}, "dropped": {sum: "4"}, "late": {sum: "5"}, "view": {}}
 	after := map[string]table{"a": {sum: "1"}, "unreadable": {}, "view": {}}
 	last := map[string]state{"a": {}, "gone": {}, "unreadable": {}, "late": {}, "view": {}}
-	p := compare(before, after, last, []string{"a", "unreadable", "late", "view"})
+	p := compare(before, after, last, []string{"a", "unreadable", "late", "view"}, nil)
 	if fmt.Sprint(p.Lost) != "[gone unreadable]" || p.Same != 1 || len(p.Differ)+len(p.Written) != 0 {
 		t.Errorf("%+v", p)
 	}
@@ -113,7 +113,7 @@ func TestCompareSameSecond(t *testing.T) {
 	const second, before = "2026-11-29 12:00:01", "2026-11-29 12:00:00"
 	for changed, want := range map[string]string{second: "written", before: "differ"} {
 		was := state{updated: changed}
-		p := compare(map[string]table{"t": {was, "1", second}}, map[string]table{"t": {sum: "2"}}, map[string]state{"t": was}, []string{"t"})
+		p := compare(map[string]table{"t": {was, "1", second}}, map[string]table{"t": {sum: "2"}}, map[string]state{"t": was}, []string{"t"}, nil)
 		if got := map[bool]string{true: "written", false: "differ"}[len(p.Written) == 1]; got != want || len(p.Written)+len(p.Differ) != 1 {
 			t.Errorf("changed at %s: %+v", changed, p)
 		}

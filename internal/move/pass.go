@@ -42,6 +42,7 @@ type copier struct {
 	inFlight time.Duration
 	limit    *rate.Limiter // of what is read, in bytes
 	seen     map[string]sight
+	entries  int        // of the source, when it was compared: files, folders, links
 	mu       sync.Mutex // of seen, while a pass runs
 	free     sync.Pool  // of *room: to clear two chunks for each of a thousand small files takes longer than to read these
 }
@@ -504,6 +505,7 @@ func (c *copier) check(ctx context.Context) (plain []file, bytes int64, err erro
 	if err := alike(from, to); err != nil {
 		return nil, 0, err
 	}
+	c.entries = len(from)
 	plain = slices.DeleteFunc(from, func(f file) bool { return !f.mode.IsRegular() })
 	for _, f := range plain {
 		bytes += f.stat.Size
@@ -635,19 +637,13 @@ func (c *copier) unlike() error {
 	if err != nil {
 		return err
 	}
-	there := 0
 	for _, f := range files {
-		s, known := c.seen[f.name]
-		switch {
-		case !f.mode.IsRegular():
-		case !known || s.from != f.version():
+		if s, known := c.seen[f.name]; f.mode.IsRegular() && (!known || s.from != f.version()) {
 			return fmt.Errorf("%w: %s was written to", ErrMismatch, filepath.Join(c.from.Name(), f.name))
-		default:
-			there++
 		}
 	}
-	if there != len(c.seen) {
-		return fmt.Errorf("%w: a file of %s was removed", ErrMismatch, c.from.Name())
+	if len(files) != c.entries {
+		return fmt.Errorf("%w: something was made or removed in %s", ErrMismatch, c.from.Name())
 	}
 	return nil
 }

@@ -43,6 +43,30 @@ func writers(folder string) (list []writer, err error) {
 	return list, err
 }
 
+// servers lists those of the writers that work in the folder, as a server does: not who only keeps a file open there.
+func servers(folder string) (list []writer, err error) {
+	list, err = writers(folder)
+	return slices.DeleteFunc(list, func(p writer) bool { return !p.inner }), err
+}
+
+// program is the file that a process runs; "" where that is not seen.
+func program(pid int) string {
+	path, err := os.Readlink(proc(pid, "exe"))
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// comers are those of the inhabitants that run a server's program, or the one that is named: not who lists the folder's files.
+func comers(folder string, after time.Time, known string) (list []process.ID, err error) {
+	list, err = inhabitants(folder, after)
+	return slices.DeleteFunc(list, func(p process.ID) bool {
+		runs := strings.TrimSuffix(program(p.PID), " (deleted)")
+		return (runs == "" || runs != known) && !slices.Contains([]string{"mysqld", "mariadbd"}, filepath.Base(runs))
+	}), err
+}
+
 // inhabitants lists the processes that were started after a moment and have a folder for their working directory, as a server has
 // from its first moments on, before it opens a file.
 func inhabitants(folder string, after time.Time) (list []process.ID, err error) {
@@ -70,11 +94,10 @@ func proc(pid int, name string) string { return filepath.Join("/proc", strconv.I
 
 // serverOf finds the server of a folder: the process that works in it. ok is false where none is seen.
 func serverOf(folder string) (p writer, ok bool, err error) {
-	list, err := writers(folder)
+	list, err := servers(folder)
 	if err != nil {
 		return p, false, err
 	}
-	list = slices.DeleteFunc(list, func(p writer) bool { return !p.inner })
 	if len(list) > 1 {
 		return p, false, fmt.Errorf("%w: two processes work in %s: %s, %s", ErrInput, folder, list[0], list[1])
 	}

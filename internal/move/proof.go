@@ -38,7 +38,7 @@ type state struct {
 	updated string // when it was changed last; "" for not since the server started
 	made    string // when it was created, or changed by ALTER TABLE or TRUNCATE
 	columns string // a checksum of their names and types, which some ALTER TABLE change alone
-	inode   uint64 // of its file, which TRUNCATE makes anew; 0 where it has none of its own, or one whose name david does not tell
+	inode   uint64 // of its files, added up: TRUNCATE makes them anew; 0 for a name that david does not tell
 }
 
 // tables lists tables whose rows lie in files, MariaDB's system-versioned ones and sequences, too, by "`schema`.`table`", the smallest first, with the time of their last change.
@@ -59,10 +59,11 @@ func tables(ctx context.Context, c *mysqld.Single, folder string) (names []strin
 	for _, row := range columns {
 		of[quoted(row[0])+"."+quoted(row[1])] = row[2]
 	}
+	files := inodes(folder)
 	states = map[string]state{}
 	for _, row := range rows {
 		name := quoted(row[0]) + "." + quoted(row[1])
-		names, states[name] = append(names, name), state{row[2], row[3], of[name], inodeOf(folder, name)}
+		names, states[name] = append(names, name), state{row[2], row[3], of[name], inodesOf(files, name)}
 	}
 	return names, states, nil
 }
@@ -139,8 +140,8 @@ func lastStates(ctx context.Context, conn *mysqld.Conn, folder string) (last map
 
 // compare holds the checksums of after the start against those of before the stop. last are the states right before the stop;
 // after the start a table has a time of change only if it was written to since, and all are there, or were not dropped by
-// somebody.
-func compare(before, after map[string]table, last map[string]state, all []string) Proof {
+// somebody; copied are the inodes of the new place as of the start.
+func compare(before, after map[string]table, last map[string]state, all []string, copied map[string]uint64) Proof {
 	p := Proof{Written: []string{}, Differ: []string{}, Lost: []string{}}
 	for name, b := range before {
 		a, ok := after[name]
@@ -151,7 +152,7 @@ func compare(before, after map[string]table, last map[string]state, all []string
 		case !ok || a.sum == "" || b.sum == "":
 		case a.sum == b.sum:
 			p.Same++
-		case b.state != l || a.updated != "" || a.columns != l.columns || l.updated >= b.at: // a time has whole seconds
+		case b.state != l || a.updated != "" || a.columns != l.columns || a.inode != inodesOf(copied, name) && copied != nil || l.updated >= b.at: // a time has whole seconds
 			p.Written = append(p.Written, name)
 		default:
 			p.Differ = append(p.Differ, name)
@@ -171,24 +172,59 @@ func plain(name string) (schema, table string, ok bool) {
 	return strings.Trim(schema, "`"), strings.Trim(table, "`"), plainName.MatchString(schema) && plainName.MatchString(table)
 }
 
-// inodeOf is that of InnoDB's file of a table; 0 where there is none of that name.
-func inodeOf(folder, name string) uint64 {
+// inodes are those of the files of the data, by schema/table, several of one table added up. Nil where they cannot be read.
+func inodes(folder string) map[string]uint64 {
+	schemas, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	of := map[string]uint64{}
+	for _, schema := range schemas {
+		entries, err := os.ReadDir(filepath.Join(folder, schema.Name()))
+		if err != nil { // no folder
+			continue
+		}
+		for _, e := range entries {
+			var s unix.Stat_t
+			if err := unix.Lstat(filepath.Join(folder, schema.Name(), e.Name()), &s); err == nil {
+				bare, _, _ := strings.Cut(e.Name(), ".")
+				bare, _, _ = strings.Cut(bare, "#")
+				of[schema.Name()+"/"+bare] += s.Ino
+			}
+		}
+	}
+	return of
+}
+
+// inodesOf is what inodes has of a table; 0 for a name that david does not tell.
+func inodesOf(all map[string]uint64, name string) uint64 {
 	schema, table, ok := plain(name)
 	if !ok {
 		return 0
 	}
-	var s unix.Stat_t
-	if err := unix.Stat(filepath.Join(folder, schema, table+".ibd"), &s); err != nil {
-		return 0
+	return all[schema+"/"+table]
+}
+
+// absent lists the files that are not in a folder.
+func absent(folder *os.Root, files []file) (missing []string) {
+	for _, f := range files {
+		if _, err := folder.Lstat(f.name); errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, f.name)
+		}
 	}
-	return s.Ino
+	return missing
 }
 
 // dropped tells whether a table that is not there any more was dropped by its server: that has removed its files, too, which were
-// there at the stop, as each was compared.
-func dropped(folder, name string) bool {
+// there when it answered. missing are those that were not, though they had been compared: no server has removed these.
+func dropped(folder, name string, missing []string) bool {
 	schema, table, ok := plain(name)
 	if !ok {
+		return false
+	}
+	if slices.ContainsFunc(missing, func(f string) bool {
+		return strings.HasPrefix(f, schema+"/"+table+".") || strings.HasPrefix(f, schema+"/"+table+"#")
+	}) {
 		return false
 	}
 	entries, err := os.ReadDir(filepath.Join(folder, schema))

@@ -42,8 +42,11 @@ type journey struct {
 	target     side
 	going      Phase // while the server runs
 	away, done Phase
-	files      []file    // that were the same on both sides
-	left       time.Time // when its stop began
+	files      []file            // that were the same on both sides
+	left       time.Time         // when its stop began
+	program    string            // that the server runs
+	missing    []string          // files that were the same on both sides, and were gone when the server answered
+	copied     map[string]uint64 // inodes of the new place, before the server started there
 }
 
 // Apply carries a plan out, or goes on with one that was interrupted. Where it fails before the switch the
@@ -114,6 +117,11 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 	if err := j.running(ctx, j.from); err != nil {
 		return out, err
 	}
+	if len(needs) == 0 {
+		if err := j.alone(ctx); err != nil {
+			return out, err
+		}
+	}
 	conn, err := mysqld.Open(ctx, j.q.Addr)
 	if err != nil {
 		return out, err
@@ -147,6 +155,23 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 		return out, errors.Join(err, j.quiet())
 	}
 	return out, j.ended(ctx, c, &out, before)
+}
+
+// alone makes sure that the server works in the place that is to be copied, and nobody in the other one: what is there would be
+// copied over, and may be newer.
+func (j *journey) alone(ctx context.Context) error {
+	err := j.d.answers(ctx, j.from)
+	if errors.Is(err, mysqld.ErrUnreachable) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w: nothing was copied: %w: see which place has the newer data", ErrInput, err)
+	}
+	left, err := writers(j.to)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%w: nothing was copied: somebody works in %s, whose data may be newer than those of %s: %s", ErrInput, j.to, j.from, process.Names(left))
+	}
+	return err
 }
 
 // open opens both places, and keeps everybody else out of the one whose data are not whole from here on.
@@ -291,8 +316,13 @@ func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error
 	}
 	began := time.Now()
 	j.left = began
+	if server, ok, err := serverOf(j.from); err == nil && ok {
+		j.program = program(server.PID)
+	}
 	defer func() { out.Away = time.Since(began).Seconds() }()
-	if err := j.d.halt(j.from); err != nil {
+	if err := j.d.halt(j.from); err != nil && j.down() {
+		return j.again(err)
+	} else if err != nil {
 		return errors.Join(fmt.Errorf("%w; nothing was switched, its data are in %s. Should it stop later, start it with: %s", err, j.from, strings.Join(j.d.start, " ")),
 			j.r.note(j.going, "the server did not stop"))
 	}
@@ -306,6 +336,12 @@ func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error
 		return j.again(errors.Join(err, release()))
 	}
 	return errors.Join(err, j.land(c, out, release))
+}
+
+// down tells whether no server works in the place that was to be left, nor answers.
+func (j *journey) down() bool {
+	left, err := servers(j.from)
+	return err == nil && len(left) == 0 && j.d.answers(context.Background(), j.from) != nil
 }
 
 // again starts the server where it was.
@@ -331,7 +367,7 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 		if err = j.level(ctx, c, out); err == nil {
 			turned, err = j.turn(c)
 		}
-		if !errors.Is(err, ErrMismatch) || n == mostLast {
+		if !errors.Is(err, ErrMismatch) && !errors.Is(err, errVanished) || n == mostLast {
 			return turned, err
 		}
 		j.q.Say("somebody wrote to the data while the server was away, the last pass is made once more: " + err.Error())
@@ -347,6 +383,7 @@ func (j *journey) turn(c *copier) (turned bool, err error) {
 	}
 	late := c.unlike()
 	if late == nil {
+		j.copied = inodes(c.to.Name())
 		return true, nil
 	}
 	if err := errors.Join(c.touched(), j.r.Route.turn(1-j.target)); err != nil {
@@ -380,6 +417,9 @@ func (j *journey) level(ctx context.Context, c *copier, out *Outcome) error {
 		return err
 	}
 	left, err := writers(j.from)
+	if coming, unseen := comers(j.from, j.left, j.program); unseen == nil && err == nil && len(left) == 0 && len(coming) > 0 {
+		err = fmt.Errorf("somebody started meanwhile: process %d; keep that from it while the data are moved", coming[0].PID)
+	}
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("somebody started meanwhile: %s; keep that from it while the data are moved", process.Names(left))
 	}
@@ -420,6 +460,7 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 	}
 	out.Start = time.Since(began).Seconds()
 	if err == nil {
+		j.missing = absent(c.to, j.files)
 		return errors.Join(j.outlasted(), j.deserted(), release())
 	}
 	hold, met, came := j.vacant(c, began)
@@ -527,7 +568,7 @@ func (j *journey) outlasted() error {
 func (j *journey) outlast(folder string, since time.Time) error {
 	told := false
 	for end := time.Now().Add(latest); ; time.Sleep(100 * time.Millisecond) {
-		coming, err := inhabitants(folder, since)
+		coming, err := comers(folder, since, j.program)
 		if err != nil || len(coming) == 0 {
 			return err
 		}
@@ -556,14 +597,14 @@ func (j *journey) running(ctx context.Context, folder string) error {
 	if err == nil {
 		return errors.Join(j.known(ctx, conn), conn.Close())
 	}
-	if left, err := writers(folder); err != nil || len(left) > 0 {
+	if left, err := servers(folder); err != nil || len(left) > 0 {
 		return err
 	}
 	if err := j.r.save(); err != nil { // a guard sees that, and leaves the start to this david
 		return err
 	}
 	for end := time.Now().Add(deserted); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if left, err := writers(folder); err != nil || len(left) > 0 {
+		if left, err := servers(folder); err != nil || len(left) > 0 {
 			return err // what a david that died just now, or its guard, has begun to start
 		}
 	}
@@ -608,9 +649,17 @@ func (j *journey) arrived(ctx context.Context) (out Outcome, err error) {
 
 // deserted makes sure that nobody works in the place that the server has left.
 func (j *journey) deserted() error {
-	left, err := writers(j.r.Route.folder(1-j.target, j.target))
+	return Deserted(j.r.Route.folder(1-j.target, j.target))
+}
+
+// Deserted is an error where somebody works in a place that is not in use. One that is not there has nobody.
+func Deserted(folder string) error {
+	left, err := writers(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("somebody works in the place that is no longer in use, end it: %s", process.Names(left))
+		err = fmt.Errorf("somebody works in the place that is no longer in use (%s), end it: %s", folder, process.Names(left))
 	}
 	return err
 }
@@ -656,11 +705,11 @@ func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
 		return fmt.Errorf("%w, but cannot be asked for CHECKSUM TABLE: %w", ErrLate, err)
 	}
 	for name := range before.sums {
-		if !slices.Contains(all, name) && dropped(folder, name) {
+		if !slices.Contains(all, name) && dropped(folder, name, j.missing) {
 			delete(before.sums, name)
 		}
 	}
-	proof := compare(before.sums, after, before.last, all)
+	proof := compare(before.sums, after, before.last, all, j.copied)
 	out.Proof = &proof
 	if err := j.r.save(); err != nil || len(proof.Differ)+len(proof.Lost) == 0 {
 		return err

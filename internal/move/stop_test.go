@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,7 +69,7 @@ func TestWrittenInTheStop(t *testing.T) {
 				t.Errorf("%s is lost", strings.TrimSpace(line))
 			}
 		}
-		if r.Phase == Moved {
+		if r.Phase != Back && r.Phase != Copying {
 			_, err = Return(t.Context(), q, r)
 		} else if p, err = Look(t.Context(), q); err == nil {
 			r, _, err = Apply(t.Context(), q, p)
@@ -134,6 +135,7 @@ func TestAlteredMeanwhile(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d", "e"} {
 			s.Exec("CREATE TABLE shop."+name+" (id INT PRIMARY KEY)", "INSERT INTO shop."+name+" VALUES (1), (2)")
 		}
+		s.Exec("CREATE TABLE shop.p (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2", "INSERT INTO shop.p VALUES (1), (2)")
 		s.Restart() // no table has a time of change
 		time.Sleep(time.Second)
 		q := request(t, s)
@@ -143,7 +145,7 @@ func TestAlteredMeanwhile(t *testing.T) {
 			if strings.HasPrefix(line, "CHECKSUM TABLE of") && !done {
 				done = true
 				s.Exec("TRUNCATE shop.a", "ALTER TABLE shop.b ADD w INT, ALGORITHM=INSTANT", "DELETE FROM shop.c", "ALTER TABLE shop.c ENGINE=InnoDB", "DROP TABLE shop.d",
-					"CREATE TABLE shop.d (id INT PRIMARY KEY)", "DROP TABLE shop.e")
+					"CREATE TABLE shop.d (id INT PRIMARY KEY)", "DROP TABLE shop.e", "TRUNCATE shop.p")
 			}
 		}
 		r, out := apply(t, q)
@@ -167,9 +169,55 @@ func TestDropped(t *testing.T) {
 	for _, name := range []string{"there.ibd", "parts#p#p0.ibd", "form.frm"} {
 		script(t, filepath.Join(folder, "shop", name), "")
 	}
-	for name, want := range map[string]bool{"`shop`.`there`": false, "`shop`.`parts`": false, "`shop`.`form`": false, "`shop`.`ther`": true, "`none`.`x`": true, "`shop`.`a b`": false} {
-		if got := dropped(folder, name); got != want {
+	for name, want := range map[string]bool{"`shop`.`there`": false, "`shop`.`parts`": false, "`shop`.`form`": false, "`shop`.`ther`": true, "`none`.`x`": true, "`shop`.`removed`": false, "`shop`.`a b`": false} {
+		if got := dropped(folder, name, []string{"shop/removed.ibd"}); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestLingers: somebody who opens a file of the data while the server stops, and keeps it, leaves no server down; and who writes to
+// the place that is not in use keeps the way back from copying over it.
+func TestLingers(t *testing.T) {
+	t.Parallel()
+	s := start(t, mycnf.MariaDB)
+	q := request(t, s)
+	stops := q.Stop[0]
+	lingers := filepath.Join(t.TempDir(), "lingers")
+	script(t, lingers, "exec 9>>"+filepath.Join(q.Datadir, "side.log")+"; exec sleep 15")
+	script(t, stops+"-lingers", "cd /; "+lingers+" & "+stops)
+	stop := q.Stop
+	q.Stop = []string{stops + "-lingers"}
+	p, err := Look(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Apply(t.Context(), q, p); !errors.Is(err, ErrStop) || !strings.Contains(err.Error(), "somebody still writes to its data: sleep") {
+		t.Errorf("%v", err)
+	}
+	s.Exec("INSERT INTO shop.item VALUES (3, 'c')")
+	time.Sleep(10 * time.Second)
+	q.Stop = stop
+	r, _ := apply(t, q)
+	other, err := os.OpenFile(filepath.Join(r.Route.Old, "side.log"), os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleeps := exec.Command("sleep", "600")
+	sleeps.Stdout = other
+	if err := sleeps.Start(); err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	if err := Deserted(r.Route.Old); err == nil {
+		t.Error("nobody is seen in the place that is not in use")
+	}
+	if _, err := Return(t.Context(), q, r); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "may be newer") {
+		t.Errorf("%v", err)
+	}
+	sleeps.Process.Kill()
+	sleeps.Wait()
+	if _, err := Return(t.Context(), q, r); err != nil {
+		t.Error(err)
 	}
 }
