@@ -62,13 +62,23 @@ func targets(text string) []string {
 		s.schema = bare(s.next())
 		s.skip(";")
 	}
+	if s.skip("set") && s.skip("statement") { // MariaDB's SET STATEMENT variable = value FOR ...
+		for len(s.left) > 0 && !s.skip("for") {
+			s.next()
+		}
+	}
 	switch verb := strings.ToLower(s.next()); verb {
 	case "create", "alter", "drop":
 		return s.object(verb)
 	case "rename":
 		if s.skip("table", "tables") {
+			s.condition()
 			return s.list("to", ",")
 		}
+	case "optimize", "repair": // which make a table anew
+		for s.skip("no_write_to_binlog", "local", "table", "tables") {
+		}
+		return s.list(",")
 	case "truncate":
 		s.skip("table")
 		return s.list()

@@ -2,6 +2,7 @@ package follower
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ type sides struct{ leader, follower *mysqld.Single }
 // compare compares the rows of all tables that either has, or of those that are named: how many there are, and which differ.
 func (s sides) compare(ctx context.Context, only []string) (tables int, different []string, err error) {
 	for _, side := range []*mysqld.Single{s.leader, s.follower} {
-		if err := side.Exec(ctx, "SET SESSION time_zone = '+00:00'"); err != nil { // which TIMESTAMPs of primary keys are read in
+		if err := side.Exec(ctx, "SET SESSION time_zone = '+00:00', SESSION sql_mode = ''"); err != nil { // which TIMESTAMPs and CHARs are read by
 			return 0, nil, err
 		}
 	}
@@ -31,7 +32,8 @@ func (s sides) compare(ctx context.Context, only []string) (tables int, differen
 			continue
 		}
 		tables++
-		same := slices.ContainsFunc(own, t.is)
+		i := slices.IndexFunc(own, t.is)
+		same := i >= 0 && own[i].definition == t.definition
 		if same {
 			if same, err = s.same(ctx, t); err != nil {
 				return 0, nil, err
@@ -50,12 +52,31 @@ func (s sides) compare(ctx context.Context, only []string) (tables int, differen
 }
 
 // same tells whether a table has the same rows on both sides.
+//
+// CHECKSUM TABLE adds up a CRC-32 of each row's bytes, and does not part columns: ('ab', 'c') has that of ('a', 'bc'). So the values are
+// summed one by one, too, where more than one column's have a length of their own; and where CHECKSUM TABLE says something else each
+// time, as MySQL's of a table with a multi-valued index.
 func (s sides) same(ctx context.Context, t table) (bool, error) {
-	theirs, err := t.sum(ctx, s.leader)
+	theirs, err := t.checksum(ctx, s.leader)
 	if err != nil || theirs == "" {
 		return false, err
 	}
-	own, err := t.sum(ctx, s.follower)
+	own, err := t.checksum(ctx, s.follower)
+	if err != nil {
+		return false, err
+	}
+	if theirs != own {
+		again, err := t.checksum(ctx, s.leader)
+		if err != nil || again == theirs {
+			return false, err
+		}
+	} else if !t.blurred() {
+		return true, nil
+	}
+	if theirs, err = t.values(ctx, s.leader); err != nil || theirs == "" {
+		return false, err
+	}
+	own, err = t.values(ctx, s.follower)
 	return theirs == own, err
 }
 
@@ -63,13 +84,13 @@ func (s sides) same(ctx context.Context, t table) (bool, error) {
 type table struct {
 	schema, bare string
 	columns      []column // those that it stores
+	definition   string   // of all of its columns, which says what their bytes mean
 }
 
 // column is one of a table's.
 type column struct {
-	name     string
-	length   bool // its values have a length of their own
-	identity bool // it is of the primary key
+	name   string
+	length bool // its values have a length of their own
 }
 
 func (t table) name() string        { return t.schema + "." + t.bare }
@@ -82,17 +103,24 @@ func described(ctx context.Context, c *mysqld.Single) (all []table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	columns, err := c.Rows(ctx, 5, "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_KEY FROM information_schema.COLUMNS WHERE EXTRA NOT LIKE '%VIRTUAL%' AND TABLE_SCHEMA NOT IN ("+systemSchemas+") ORDER BY 1, 2, ORDINAL_POSITION")
+	columns, err := c.Rows(ctx, 8, "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, LOWER(DATA_TYPE), COLUMN_TYPE, COALESCE(CHARACTER_SET_NAME, ''), COALESCE(GENERATION_EXPRESSION, ''), EXTRA "+
+		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN ("+systemSchemas+") ORDER BY 1, 2, ORDINAL_POSITION")
 	if err != nil {
 		return nil, err
 	}
-	of := map[string][]column{}
+	of := map[string]table{}
 	for _, row := range columns {
 		key := row[0] + "\x00" + row[1]
-		of[key] = append(of[key], column{row[2], slices.Contains(lengthy(), row[3]), row[4] == "PRI"})
+		t := of[key]
+		t.definition += fmt.Sprintf("%q\n", row[2:7])
+		if !strings.Contains(row[7], "VIRTUAL") {
+			t.columns = append(t.columns, column{row[2], slices.Contains(lengthy(), row[3])})
+		}
+		of[key] = t
 	}
 	for _, n := range names {
-		all = append(all, table{n[0], n[1], of[n[0]+"\x00"+n[1]]})
+		t := of[n[0]+"\x00"+n[1]]
+		all = append(all, table{n[0], n[1], t.columns, t.definition})
 	}
 	return all, nil
 }
@@ -103,25 +131,39 @@ func lengthy() []string {
 		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection"}
 }
 
-// sum is a checksum of a table's rows; "" where it has no such rows any more, as somebody changed it.
-//
-// CHECKSUM TABLE adds up a CRC-32 of each row's bytes, and does not part columns: ('ab', 'c') has that of ('a', 'bc'). So the lengths
-// are summed, too, where more than one column has any.
-func (t table) sum(ctx context.Context, c *mysqld.Single) (string, error) {
-	name := identifier(t.schema) + "." + identifier(t.bare)
-	rows, err := c.Rows(ctx, 2, "CHECKSUM TABLE "+name)
-	if err != nil {
+// checksum is that of CHECKSUM TABLE; "" where there is no such table any more, or not as of the snapshot.
+func (t table) checksum(ctx context.Context, c *mysqld.Single) (string, error) {
+	rows, err := c.Rows(ctx, 2, "CHECKSUM TABLE "+t.quoted())
+	const discarded = 1814 // its tablespace: it has no rows
+	switch {
+	case mysqld.Number(err) == discarded:
+		return "discarded", nil
+	case err != nil || len(rows) != 1:
 		return "", err
 	}
-	if len(rows) != 1 || rows[0][1] == "" {
-		return "", nil
+	return rows[0][1], nil
+}
+
+func (t table) quoted() string { return identifier(t.schema) + "." + identifier(t.bare) }
+
+// blurred tells whether two columns' values can be taken for each other's.
+func (t table) blurred() bool {
+	long := 0
+	for _, c := range t.columns {
+		if c.length {
+			long++
+		}
 	}
-	sum := rows[0][1]
-	ask := lengths(t.columns)
-	if ask == "" {
-		return sum, nil
+	return long > 1
+}
+
+// values is a checksum of each row's values, and of how long they are; "" as of checksum.
+func (t table) values(ctx context.Context, c *mysqld.Single) (string, error) {
+	var parts []string
+	for _, c := range t.columns {
+		parts = append(parts, fmt.Sprintf("IFNULL(LENGTH(%[1]s), '-'), IFNULL(CRC32(%[1]s), '-')", identifier(c.name)))
 	}
-	rows, err = c.Rows(ctx, 3, "SELECT COUNT(*), COALESCE(SUM(crc), 0), BIT_XOR(crc) FROM (SELECT CRC32("+ask+") AS crc FROM "+name+") AS lengths")
+	rows, err := c.Rows(ctx, 3, "SELECT COUNT(*), COALESCE(SUM(crc), 0), BIT_XOR(crc) FROM (SELECT CRC32(CONCAT_WS(',', "+strings.Join(parts, ", ")+")) AS crc FROM "+t.quoted()+") AS rows_of_it")
 	switch {
 	case slices.Contains([]int{1054, 1146, 1412}, mysqld.Number(err)): // no such column, no such table, not since the snapshot
 		return "", nil
@@ -130,28 +172,7 @@ func (t table) sum(ctx context.Context, c *mysqld.Single) (string, error) {
 	case len(rows) != 1:
 		return "", mysqld.ErrProtocol
 	}
-	return sum + " " + strings.Join(rows[0], " "), nil
-}
-
-// lengths is the SQL of what a row's lengths are, and whose they are: the primary key's, else those of all its values; "" where no two
-// columns can be taken for each other.
-func lengths(columns []column) string {
-	var parts []string
-	long, keyed := 0, slices.ContainsFunc(columns, func(c column) bool { return c.identity })
-	for _, c := range columns {
-		name := identifier(c.name)
-		if c.length {
-			parts = append(parts, "IFNULL(LENGTH("+name+"), '-')")
-			long++
-		}
-		if c.identity || !keyed {
-			parts = append(parts, "IFNULL(CRC32("+name+"), '-')")
-		}
-	}
-	if long < 2 {
-		return ""
-	}
-	return "CONCAT_WS(',', " + strings.Join(parts, ", ") + ")"
+	return strings.Join(rows[0], " "), nil
 }
 
 func identifier(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

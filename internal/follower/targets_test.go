@@ -25,7 +25,10 @@ func TestTargets(t *testing.T) {
 		"use `app`; CREATE VIEW v AS SELECT * FROM t":                                 nil,
 		"use `app`; DROP TEMPORARY TABLE IF EXISTS `t`":                               nil,
 		"use `app`; INSERT INTO t VALUES ('create table t')":                          nil,
-		"BEGIN": nil, "": nil, "use": nil, "table_id: 90 (app.t)": nil,
+		"use `app`; SET STATEMENT lock_wait_timeout=5 FOR TRUNCATE TABLE t":           {"app.t"},
+		"use `app`; RENAME TABLE IF EXISTS a TO b":                                    {"app.a", "app.b"},
+		"use `app`; OPTIMIZE TABLE a, x.b":                                            {"app.a", "x.b"},
+		"BEGIN":                                                                       nil, "": nil, "use": nil, "table_id: 90 (app.t)": nil,
 	} {
 		if got := targets(text); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)

@@ -1,6 +1,7 @@
 package follower
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,7 +187,7 @@ func (p pair) meet(ctx context.Context, session *mysqld.Single) (at spot, err er
 		if at, err = p.look(ctx, session); err != nil {
 			return at, err
 		}
-		if err := p.follower.Exec(ctx, fmt.Sprintf(p.until, at.gtids, at.file, at.position)); err != nil {
+		if err := p.apply(ctx, fmt.Sprintf(p.until, at.gtids, at.file, at.position)); err != nil {
 			return at, err
 		}
 		if err := p.reach(ctx, at.gtids); errors.Is(err, errHalted) {
@@ -211,10 +212,25 @@ const resumePatience = 2 * time.Minute
 func (p pair) resume() error {
 	ctx, cancel := context.WithTimeout(context.Background(), resumePatience)
 	defer cancel()
-	if err := errors.Join(p.follower.Exec(ctx, p.stop+" SQL_THREAD"), p.follower.Exec(ctx, p.start+" SQL_THREAD")); err != nil {
-		return fmt.Errorf("%w, until %s SQL_THREAD there, or david follower start: %w", errStays, p.start, err)
+	if err := errors.Join(p.follower.Exec(ctx, p.stop+" SQL_THREAD"), p.apply(ctx, p.start+" SQL_THREAD")); err != nil {
+		return fmt.Errorf("%w: %w; david follower start has it go on", errStays, err)
 	}
 	return nil
+}
+
+// apply starts the applying thread. A MariaDB whose receiving thread has stopped meanwhile would throw away what it has received:
+// it is left as it is then.
+func (p pair) apply(ctx context.Context, start string) error {
+	if p.maria {
+		s, err := p.replication(ctx)
+		if err != nil {
+			return err
+		}
+		if s["io_running"] == "No" {
+			return fmt.Errorf("its receiving thread has stopped while its rows were compared (%s), and to start the other would throw away what it has received", cmp.Or(s["last_io_error"], "by somebody"))
+		}
+	}
+	return p.follower.Exec(ctx, start)
 }
 
 // look begins a snapshot of the leader's transactions, and returns where that is. MySQL takes no two such
