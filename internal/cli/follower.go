@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -289,10 +290,13 @@ func (a *app) drop(ctx context.Context, f followerFlags, r *follower.Record, lea
 
 // followerError gives what is the user's to mend its exit code.
 func followerError(err error) error {
+	is := func(kinds ...error) bool {
+		return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
+	}
 	switch {
-	case errors.Is(err, follower.ErrInput), errors.Is(err, follower.ErrBusy):
+	case is(follower.ErrInput, follower.ErrBusy):
 		return codedError{exitUsage, err}
-	case errors.Is(err, follower.ErrDifferent), errors.Is(err, follower.ErrChanged), errors.Is(err, follower.ErrBehind), errors.Is(err, follower.ErrDiverged):
+	case is(follower.ErrDifferent, follower.ErrChanged, follower.ErrBehind, follower.ErrDiverged):
 		return codedError{exitInvalid, err}
 	}
 	return err

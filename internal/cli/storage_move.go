@@ -306,7 +306,9 @@ func printMovePlan(out io.Writer, p move.Plan) {
 	}
 	fmt.Fprintf(out, "%s: %s in %d files would go to %s (%s on %s, %s free)\n", p.Route.Link, host.Size(p.Bytes), p.Files, p.Route.New, p.To.Type, p.To.Mount, host.Size(p.To.Free))
 	if p.Rate > 0 {
-		fmt.Fprintf(out, "while it serves: about %s to copy, at the %s/s at which the data can be read; the target may be slower, and what is written to all the time takes a minute more\n", seconds(float64(p.Bytes)/p.Rate), host.Size(int64(p.Rate)))
+		fmt.Fprintf(out, "while it serves: about %s to copy, at the %s/s at which the data can be read; ",
+			seconds(float64(p.Bytes)/p.Rate), host.Size(int64(p.Rate)))
+		fmt.Fprintln(out, "a slower target takes longer, and data that are written to all the time a minute more")
 		fmt.Fprintf(out, "away: its own stop and start, and the time to read what is written to until then, on both sides: %s at most, where that is all of it; --max-stop bounds it\n", seconds(2*float64(p.Bytes)/p.Rate))
 	}
 	fmt.Fprintf(out, "the old place stays as %s until --forget; --back goes back\n", p.Route.Old)

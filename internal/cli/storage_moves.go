@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -72,7 +73,8 @@ func (a *app) printMoves(list []movesEntry) error {
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "DATADIR\tPHASE\tSINCE\tIN USE\tNOT IN USE")
 	for _, e := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Datadir, e.Phase, e.Since.Local().Format(time.DateTime), cmp.Or(e.InUse, "?"), cmp.Or(e.Idle, "?"))
+		since := e.Since.Local().Format(time.DateTime)
+		fmt.Fprintln(w, strings.Join([]string{e.Datadir, string(e.Phase), since, cmp.Or(e.InUse, "?"), cmp.Or(e.Idle, "?")}, "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err

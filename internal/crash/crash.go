@@ -87,7 +87,8 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 		_, stopErr := s.Stop(context.WithoutCancel(ctx))
 		err = errors.Join(err, stopErr)
 	}()
-	r := &crashRun{Test: t, server: s, ledger: newLedger(t.Seed, t.Threads), random: rand.New(rand.NewPCG(t.Seed, uint64(t.Threads))), read: map[string]bool{}, logged: map[ledgerKey]bool{}}
+	r := t.on(s, newLedger(t.Seed, t.Threads))
+	r.random = rand.New(rand.NewPCG(t.Seed, uint64(t.Threads)))
 	r.result = result.CrashTest{Server: t.Binary.Record(), Threads: t.Threads, Seed: t.Seed, LimitMs: ms(t.Limit)}
 	if err := r.look(ctx); err != nil {
 		return c, err
@@ -101,6 +102,11 @@ func (t Test) Run(ctx context.Context) (c result.CrashTest, err error) {
 		}
 	}
 	return r.result.Judge(), nil
+}
+
+// on is a test of a server that has a ledger.
+func (t Test) on(s *sandbox.Server, l *ledger) *crashRun {
+	return &crashRun{Test: t, server: s, ledger: l, read: map[string]bool{}, logged: map[ledgerKey]bool{}}
 }
 
 // key names the data template of an empty ledger.

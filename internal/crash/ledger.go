@@ -266,10 +266,11 @@ func disagree(sums, accounts []account) (list []string) {
 	return list
 }
 
-// compare counts the transactions that are in the binary log only, and those in the tables only. logged are those of all
-// rounds, fresher those whose log was closed since the last one. One that a recovery took from the binary log is in the
-// tables, and lapses at the next kill where the redo log has not been written since
-// (innodb_flush_log_at_trx_commit=0; MariaDB 10.11 recovers so, and looks into the newest binary log only).
+// compare counts the transactions that only the binary log has, and those that only the tables have. logged are
+// those that the logs of all rounds have, fresher those of this round's logs.
+//
+// What a recovery takes from the binary log can be gone again after the next kill: MariaDB 10.11 does not sync it
+// with innodb_flush_log_at_trx_commit=0, and then looks into the newest binary log only.
 func (r round) compare(logged, fresher map[ledgerKey]bool) (onlyLogged, unlogged int64) {
 	for e := range fresher {
 		count(&onlyLogged, !r.fresh[e])

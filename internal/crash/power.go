@@ -308,7 +308,8 @@ func telling(f mycnf.Flavour, settings []mycnf.Setting) []mycnf.Setting {
 
 // inspect fills in what is there after a recovery.
 func (r *powerRun) inspect(ctx context.Context, s *sandbox.Server, past *ledger, moment int64, k result.Kill) (result.Kill, error) {
-	one := &crashRun{Test: r.Test, server: s, ledger: past, read: map[string]bool{}, logged: map[ledgerKey]bool{}, result: r.result}
+	one := r.on(s, past)
+	one.result = r.result
 	k, err := one.inspect(ctx, k)
 	if err != nil {
 		return k, err

@@ -189,19 +189,11 @@ func workers(mount string) ([]process.Holder, error) {
 	}
 	within, err := process.Within(at.Dev)
 	for _, h := range within {
-		if isServer(h.PID) && !slices.Contains(list, h) {
+		if process.Serves(h.PID) && !slices.Contains(list, h) {
 			list = append(list, h)
 		}
 	}
 	return list, err
-}
-
-// isServer tells whether a process runs a server's program, be it by a loader.
-func isServer(pid int) bool {
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // none where it has ended
-	return slices.ContainsFunc(strings.Split(string(line), "\x00"), func(word string) bool {
-		return slices.Contains([]string{"mysqld", "mariadbd", "mysqld-debug"}, filepath.Base(word))
-	})
 }
 
 // worksOn tells whether a process has its working directory on a mount, as servers have in their data, be it

@@ -106,55 +106,62 @@ func TestVerifyInterrupted(t *testing.T) {
 	}
 }
 
+// comparing has the rows compared, does something meanwhile, and returns how the comparison ended.
+func (x *scene) comparing(r *follower.Record, own *mysqld.Conn, meanwhile func()) error {
+	x.t.Helper()
+	letGo := x.waiting(r, own)
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Verify(x.t.Context(), x.leader)
+		done <- err
+	}()
+	x.compares(own)
+	meanwhile()
+	letGo()
+	return <-done
+}
+
 // receives: while the rows are compared the follower receives what its leader acknowledges, and applies it afterwards.
 func (x *scene) receives(r *follower.Record) {
 	x.t.Helper()
 	own := x.open(x.own(r))
-	letGo := x.waiting(r, own)
-	done := make(chan error, 1)
-	go func() {
-		_, err := r.Verify(x.t.Context(), x.leader)
-		done <- err
-	}()
-	x.compares(own)
-	x.received(r, own, "INSERT INTO app.t0 VALUES (4000, 1, 'meanwhile')")
-	if io, sql := x.thread(r, own, "io"), x.thread(r, own, "sql"); io != "Yes" || sql != "No" || x.count(own, "app.t0 WHERE id = 4000") != 0 {
-		x.t.Errorf("receives: %s, applies: %s", io, sql)
-	}
-	letGo()
-	if err := <-done; err != nil {
+	err := x.comparing(r, own, func() {
+		x.received(r, own, "INSERT INTO app.t0 VALUES (4000, 1, 'meanwhile')")
+		if io, sql := x.thread(r, own, "io"), x.thread(r, own, "sql"); io != "Yes" || sql != "No" || x.count(own, "app.t0 WHERE id = 4000") != 0 {
+			x.t.Errorf("receives: %s, applies: %s", io, sql)
+		}
+	})
+	if err != nil {
 		x.t.Error(err)
 	}
-	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil || x.count(own, "app.t0 WHERE id = 4000") != 1 {
-		x.t.Errorf("what was received meanwhile is not applied: %v", err)
+	x.applies(r, own, 4000)
+}
+
+// applies: once it is started the follower has a row that it had received.
+func (x *scene) applies(r *follower.Record, own *mysqld.Conn, id int) {
+	x.t.Helper()
+	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil || x.count(own, fmt.Sprintf("app.t0 WHERE id = %d", id)) != 1 {
+		x.t.Errorf("what was received is not applied: %v", err)
 	}
 }
 
-// deaf: where a MariaDB's receiving thread stops while the rows are compared, its applying thread is not started, which would throw away
-// what it has received.
+// deaf: where a MariaDB stops receiving while its rows are compared it is not had to apply, which would throw away what
+// it has received.
 func (x *scene) deaf(r *follower.Record) {
 	x.t.Helper()
-	own := x.open(x.own(r))
-	letGo := x.waiting(r, own)
-	done := make(chan error, 1)
-	go func() {
-		_, err := r.Verify(x.t.Context(), x.leader)
-		done <- err
-	}()
-	x.compares(own)
-	x.received(r, own, "INSERT INTO app.t0 VALUES (4500, 1, 'received')")
-	x.exec(own, "STOP SLAVE IO_THREAD")
-	had := x.says(r, own, "gtid_io_pos")
-	letGo()
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "throw away what it has received") {
+	own, had := x.open(x.own(r)), ""
+	err := x.comparing(r, own, func() {
+		x.received(r, own, "INSERT INTO app.t0 VALUES (4500, 1, 'received')")
+		x.exec(own, "STOP SLAVE IO_THREAD")
+		had = x.says(r, own, "gtid_io_pos")
+	})
+	if err == nil || !strings.Contains(err.Error(), "throw away what it has received") {
 		x.t.Errorf("%v", err)
 	}
 	if sql, has := x.thread(r, own, "sql"), x.says(r, own, "gtid_io_pos"); sql != "No" || has != had {
 		x.t.Errorf("applies: %s, has received to %s, before: %s", sql, has, had)
 	}
-	if err := r.Start(x.t.Context(), x.leader, time.Minute); err != nil || x.count(own, "app.t0 WHERE id = 4500") != 1 {
-		x.t.Errorf("what was received is not applied: %v", err)
-	}
+	x.applies(r, own, 4500)
 }
 
 // killed is a comparison that was ended by kill -9, and the follower's record after it.

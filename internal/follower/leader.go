@@ -353,21 +353,13 @@ func launch(pid int) ([]string, error) {
 		return nil, refuse("the leader's program %s was replaced since it was started: restart the leader first, so that the follower runs the same", strings.TrimSuffix(exe, " (deleted)"))
 	}
 	args := strings.Split(string(b), "\x00")
-	if isServer(args[0]) {
+	if process.IsServer(args[0]) {
 		return []string{exe}, nil
 	}
 	for i, arg := range args {
-		if isServer(arg) && filepath.IsAbs(arg) && filepath.IsAbs(args[0]) {
+		if process.IsServer(arg) && filepath.IsAbs(arg) && filepath.IsAbs(args[0]) {
 			return args[:i+1], nil
 		}
 	}
 	return nil, refuse("cannot tell how the leader's process %d was started: %.80q", pid, args)
-}
-
-func isServer(path string) bool {
-	switch filepath.Base(path) {
-	case "mysqld", "mariadbd", "mysqld-debug":
-		return true
-	}
-	return false
 }

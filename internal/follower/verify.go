@@ -43,7 +43,7 @@ const lockPatience = 5
 
 // Verify compares the rows of all tables but the servers' own, as both servers have them at the same GTIDs: the
 // leader in a snapshot of its transactions, the follower stopped there. The leader's rows are read once or twice
-// (table.sum); nothing waits for that, but old versions of them are kept meanwhile. MEMORY tables are left out: no
+// (sides.same); nothing waits for that, but old versions of them are kept meanwhile. MEMORY tables are left out: no
 // clone has their rows.
 func (r *Record) Verify(ctx context.Context, leader mysqld.Addr) (v Verdict, err error) {
 	if r.State != Following {

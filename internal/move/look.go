@@ -322,7 +322,11 @@ func (p *Plan) size(ctx context.Context) error {
 		}
 	}
 	p.Elsewhere, p.Refused = p.Route.linked(files, real)
-	if name := strange(files); name != "" {
+	name, err := strange(files)
+	if err != nil {
+		return err
+	}
+	if name != "" {
 		p.Refused = append(p.Refused, fmt.Sprintf("%s belongs to another user or group, which only root can give a copy: run david as root", filepath.Join(real, name)))
 	}
 	if err := p.tablespaces(root, files, real); err != nil {
@@ -337,22 +341,22 @@ func (p *Plan) size(ctx context.Context) error {
 }
 
 // strange names the first file whose owner david cannot give to a copy; "" for none, as for root.
-func strange(files []file) string {
+func strange(files []file) (string, error) {
 	if os.Geteuid() == 0 {
-		return ""
+		return "", nil
 	}
 	groups, err := os.Getgroups()
 	if err != nil {
-		groups = nil // of its own it is all the same
+		return "", fmt.Errorf("cannot tell which groups' files david may make: %w", err)
 	}
 	groups = append(groups, os.Getegid())
 	i := slices.IndexFunc(files, func(f file) bool {
 		return int(f.stat.Uid) != os.Geteuid() || !slices.Contains(groups, int(f.stat.Gid))
 	})
 	if i < 0 {
-		return ""
+		return "", nil
 	}
-	return files[i].name
+	return files[i].name, nil
 }
 
 // What speed reads at most, and for how long.

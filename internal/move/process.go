@@ -49,22 +49,10 @@ func servers(folder string) (list []writer, err error) {
 	return slices.DeleteFunc(list, func(p writer) bool { return !p.inner }), err
 }
 
-// program is the file that a process runs; "" where that is not seen.
-func program(pid int) string {
-	path, err := os.Readlink(proc(pid, "exe"))
-	if err != nil {
-		return ""
-	}
-	return path
-}
-
-// comers are those of the inhabitants that run a server's program, or the one that is named: not who lists the folder's files.
-func comers(folder string, after time.Time, known string) (list []process.ID, err error) {
+// comers are the servers among the inhabitants: not who only lists the folder's files.
+func comers(folder string, after time.Time) (list []process.ID, err error) {
 	list, err = inhabitants(folder, after)
-	return slices.DeleteFunc(list, func(p process.ID) bool {
-		runs := strings.TrimSuffix(program(p.PID), " (deleted)")
-		return (runs == "" || runs != known) && !slices.Contains([]string{"mysqld", "mariadbd"}, filepath.Base(runs))
-	}), err
+	return slices.DeleteFunc(list, func(p process.ID) bool { return !process.Serves(p.PID) }), err
 }
 
 // inhabitants lists the processes that were started after a moment and have a folder for their working directory, as a server has

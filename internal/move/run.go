@@ -44,7 +44,6 @@ type journey struct {
 	away, done Phase
 	files      []file            // that were the same on both sides
 	left       time.Time         // when its stop began
-	program    string            // that the server runs
 	missing    []string          // files that were the same on both sides, and were gone when the server answered
 	copied     map[string]uint64 // inodes of the new place, before the server started there
 }
@@ -316,9 +315,6 @@ func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error
 	}
 	began := time.Now()
 	j.left = began
-	if server, ok, err := serverOf(j.from); err == nil && ok {
-		j.program = program(server.PID)
-	}
 	defer func() { out.Away = time.Since(began).Seconds() }()
 	if err := j.d.halt(j.from); err != nil && j.down() {
 		return j.again(err)
@@ -416,14 +412,24 @@ func (j *journey) level(ctx context.Context, c *copier, out *Outcome) error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(j.unvisited(), ctx.Err())
+}
+
+// unvisited is an error where somebody has come to the place that is being left since its server was stopped.
+func (j *journey) unvisited() error {
 	left, err := writers(j.from)
-	if coming, unseen := comers(j.from, j.left, j.program); unseen == nil && err == nil && len(left) == 0 && len(coming) > 0 {
-		err = fmt.Errorf("somebody started meanwhile: process %d; keep that from it while the data are moved", coming[0].PID)
+	if err != nil {
+		return err
 	}
-	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("somebody started meanwhile: %s; keep that from it while the data are moved", process.Names(left))
+	coming, err := comers(j.from, j.left)
+	if err != nil || len(left)+len(coming) == 0 {
+		return err
 	}
-	return errors.Join(err, ctx.Err())
+	who := process.Names(left)
+	if who == "" {
+		who = fmt.Sprintf("process %d", coming[0].PID)
+	}
+	return fmt.Errorf("somebody started meanwhile: %s; keep that from it while the data are moved", who)
 }
 
 // noted puts on record what the old place is at the stop, and with it what lies elsewhere: tables may be there since the plan.
@@ -568,7 +574,7 @@ func (j *journey) outlasted() error {
 func (j *journey) outlast(folder string, since time.Time) error {
 	told := false
 	for end := time.Now().Add(latest); ; time.Sleep(100 * time.Millisecond) {
-		coming, err := comers(folder, since, j.program)
+		coming, err := comers(folder, since)
 		if err != nil || len(coming) == 0 {
 			return err
 		}

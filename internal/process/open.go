@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,6 +74,17 @@ func WritersOn(dev uint64) (list []Holder, err error) {
 		}
 	}
 	return list, err
+}
+
+// IsServer tells whether a program is a database server's, by its name.
+func IsServer(path string) bool {
+	return slices.Contains([]string{"mysqld", "mariadbd", "mysqld-debug"}, filepath.Base(path))
+}
+
+// Serves tells whether a process runs a database server's program, be it by a loader. One that has ended does not.
+func Serves(pid int) bool {
+	line, err := os.ReadFile(file(pid, "cmdline"))
+	return err == nil && slices.ContainsFunc(strings.Split(string(line), "\x00"), IsServer)
 }
 
 // Within lists the processes that have their working directory on a filesystem.
