@@ -372,6 +372,9 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 
 // turn switches, and back where somebody wrote to the place that is left after it was compared: no server has started yet.
 func (j *journey) turn(c *copier) (turned bool, err error) {
+	if err := c.unlike(); err != nil { // the comparison may have taken long
+		return false, err
+	}
 	err = j.r.Route.turn(j.target)
 	in, unknown := j.r.Route.at()
 	if err = errors.Join(err, unknown); err != nil || in != j.target {
@@ -382,10 +385,22 @@ func (j *journey) turn(c *copier) (turned bool, err error) {
 		j.copied = inodes(c.to.Name())
 		return true, nil
 	}
-	if err := errors.Join(c.touched(), j.r.Route.turn(1-j.target)); err != nil {
+	if err := j.r.Route.turn(1 - j.target); err != nil {
+		return false, err
+	}
+	if err := stranded(c); err != nil {
 		return false, fmt.Errorf("somebody wrote to both places while they were switched (%v), keep that from it: %w", late, err)
 	}
 	return false, late
+}
+
+// stranded is an error where somebody wrote to the copy, by the path, while that led there. It is asked after the path has left: one
+// look before would miss what comes between the two.
+func stranded(c *copier) error {
+	if err := c.touched(); err != nil {
+		return fmt.Errorf("%w while the path led there: keep a copy of that file, the next david storage move writes over it", err)
+	}
+	return nil
 }
 
 // level makes both sides the same, and puts that on record.
@@ -472,7 +487,7 @@ func (j *journey) land(c *copier, out *Outcome, release func() error) error {
 	hold, met, came := j.vacant(c, began)
 	if came == nil {
 		j.q.Say("the server does not start there, and has touched nothing: it goes back to where it was")
-		return errors.Join(j.retrace(began, release, err), hold())
+		return errors.Join(j.retrace(c, began, release, err), hold())
 	}
 	if j.comes(folder, began) || met && (j.d.raise(folder) == nil || j.comes(folder, began)) {
 		return errors.Join(j.outlasted(), j.deserted(), release())
@@ -502,7 +517,7 @@ func (j *journey) visited(c *copier, began time.Time) error {
 
 // retrace leads the path back after a start that failed, and has the server run where it was. Until then nobody else can start there,
 // nor in the place that is left.
-func (j *journey) retrace(began time.Time, release func() error, why error) error {
+func (j *journey) retrace(c *copier, began time.Time, release func() error, why error) error {
 	err := j.r.Route.turn(1 - j.target)
 	if err == nil {
 		err = j.late(began)
@@ -510,6 +525,7 @@ func (j *journey) retrace(began time.Time, release func() error, why error) erro
 	if err = errors.Join(err, release()); err != nil {
 		return errors.Join(why, err)
 	}
+	why = errors.Join(why, stranded(c))
 	if j.comes(j.from, began) { // and finds the place that the path leads to now
 		return errors.Join(why, j.r.note(j.going, "it was led back, and the server came up there by itself"))
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,25 +48,37 @@ func TestWrittenInTheStop(t *testing.T) {
 	q := request(t, s)
 	path, told := filepath.Join(q.Datadir, "side.log"), filepath.Join(t.TempDir(), "told")
 	stops := q.Stop[0]
-	script(t, stops+"-writes", stops+"; (i=0; while [ $i -lt 40 ]; do echo $$.$i >>"+path+" && echo $$.$i >>"+told+"; i=$((i+1)); sleep 0.03; done) >/dev/null 2>&1 &")
+	script(t, stops+"-writes", stops+"; (i=0; while [ $i -lt 40 ]; do "+
+		// only what was written before the path led elsewhere: between its opening a file and its writing it may be switched
+		"a=$(stat -Lc %d.%i "+path+"); echo $$.$i >>"+path+" && [ \"$a\" = \"$(stat -Lc %d.%i "+path+")\" ] && echo $$.$i >>"+told+
+		"; i=$((i+1)); sleep 0.03; done) >/dev/null 2>&1 &")
 	q.Stop = []string{stops + "-writes"}
 	p, err := Look(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, _, err := Apply(t.Context(), q, p)
+	var kept string // by who reads what david says
 	for range 3 {
 		if err != nil && !errors.Is(err, ErrMismatch) && !strings.Contains(err.Error(), "somebody") {
 			t.Error(err)
 		}
 		time.Sleep(2 * time.Second) // the script ends
+		if err != nil && strings.Contains(err.Error(), "keep a copy of that file") {
+			idle, unknown := r.Idle()
+			late, unread := os.ReadFile(filepath.Join(idle, "side.log"))
+			if err := errors.Join(unknown, unread); err != nil {
+				t.Fatal(err)
+			}
+			kept += string(late)
+		}
 		want, unread := os.ReadFile(told)
 		have, gone := os.ReadFile(path)
 		if err := errors.Join(unread, gone); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(want)) {
-			if !strings.Contains(string(have), line) {
+			if !strings.Contains(string(have)+kept, line) {
 				t.Errorf("%s is lost", strings.TrimSpace(line))
 			}
 		}
@@ -76,6 +89,94 @@ func TestWrittenInTheStop(t *testing.T) {
 		}
 	}
 	s.Exec("INSERT INTO shop.item VALUES (3, 'c')")
+}
+
+// TestTurnWritten: whoever writes to a file by the path while that is switched finds the line where the path leads afterwards, or in
+// the file that the error names.
+func TestTurnWritten(t *testing.T) {
+	t.Parallel()
+	var turned, refused, named int
+	for range 100 {
+		dir := t.TempDir()
+		link := filepath.Join(dir, "data")
+		if err := errors.Join(os.Mkdir(link, 0o700), os.Mkdir(filepath.Join(dir, "new"), 0o700), os.WriteFile(filepath.Join(link, "side.log"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		route, err := routeOf(link, filepath.Join(dir, "new"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := newCopier(link, route.New, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = c.pass(t.Context(), false); err == nil {
+			_, _, err = c.check(t.Context())
+		}
+		if err := errors.Join(err, route.prepare()); err != nil {
+			t.Fatal(err)
+		}
+		j := &journey{r: &Record{Route: route, dir: dir}, target: newSide}
+		stop, wrote := make(chan struct{}), make(chan string)
+		go func() { wrote <- writesTo(filepath.Join(link, "side.log"), stop) }()
+		time.Sleep(rand.N(200 * time.Microsecond))
+		done, err := j.turn(c)
+		close(stop)
+		want := <-wrote
+		have, unread := os.ReadFile(filepath.Join(link, "side.log"))
+		if unread != nil {
+			t.Fatal(unread)
+		}
+		switch {
+		case done:
+			turned++
+		case err == nil:
+			t.Error("neither switched nor an error")
+		case strings.Contains(err.Error(), filepath.Join(route.New, "side.log")+" was written to while the path led there: keep a copy"):
+			named++
+			late, unread := os.ReadFile(filepath.Join(route.New, "side.log"))
+			if unread != nil {
+				t.Fatal(unread)
+			}
+			have = append(have, late...)
+		case errors.Is(err, ErrMismatch):
+			refused++
+		default:
+			t.Error(err)
+		}
+		for line := range strings.Lines(want) {
+			if !strings.Contains(string(have), line) {
+				t.Errorf("%s is lost: switched %t, %v", strings.TrimSpace(line), done, err)
+			}
+		}
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("%d switched, %d refused, %d of these with what to keep", turned, refused+named, named)
+}
+
+// writesTo appends lines to a file until it is told to stop, opening it each time, and returns those of which it knows that the path
+// led to the file when they were written.
+func writesTo(path string, stop <-chan struct{}) (wrote string) {
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return wrote
+		case <-time.After(rand.N(300 * time.Microsecond)):
+		}
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			continue
+		}
+		line := fmt.Sprintf("line %d.\n", i)
+		_, err = f.WriteString(line)
+		opened, unknown := f.Stat()
+		there, gone := os.Stat(path)
+		if errors.Join(err, unknown, gone, f.Close()) == nil && os.SameFile(opened, there) {
+			wrote += line
+		}
+	}
 }
 
 // TestClaimAria: a MariaDB that is started while david holds a place writes nothing there, to Aria's logs neither, and comes up once
