@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -163,15 +162,6 @@ func compare(before, after map[string]table, last map[string]state, all []string
 	return p
 }
 
-// plainName is one whose file is called as it is.
-var plainName = regexp.MustCompile("^`[a-zA-Z0-9_]+`$")
-
-// plain parts the name of a table whose file is called as it is; ok is false for any other.
-func plain(name string) (schema, table string, ok bool) {
-	schema, table, _ = strings.Cut(name, ".")
-	return strings.Trim(schema, "`"), strings.Trim(table, "`"), plainName.MatchString(schema) && plainName.MatchString(table)
-}
-
 // inodes are those of the files of the data, by schema/table, several of one table added up. Nil where they cannot be read.
 func inodes(folder string) map[string]uint64 {
 	schemas, err := os.ReadDir(folder)
@@ -198,7 +188,7 @@ func inodes(folder string) map[string]uint64 {
 
 // inodesOf is what inodes has of a table; 0 for a name that david does not tell.
 func inodesOf(all map[string]uint64, name string) uint64 {
-	schema, table, ok := plain(name)
+	schema, table, ok := fileNames(name)
 	if !ok {
 		return 0
 	}
@@ -218,7 +208,7 @@ func absent(folder *os.Root, files []file) (missing []string) {
 // dropped tells whether a table that is not there any more was dropped by its server: that has removed its files, too, which were
 // there when it answered. missing are those that were not, though they had been compared: no server has removed these.
 func dropped(folder, name string, missing []string) bool {
-	schema, table, ok := plain(name)
+	schema, table, ok := fileNames(name)
 	if !ok {
 		return false
 	}

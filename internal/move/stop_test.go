@@ -233,7 +233,7 @@ func sumOf(t *testing.T, s *testserver.Server) string {
 func TestAlteredMeanwhile(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *testserver.Server, _ string) {
-		for _, name := range []string{"a", "b", "c", "d", "e"} {
+		for _, name := range []string{"a", "b", "c", "d", "e", "`f-.``表`"} {
 			s.Exec("CREATE TABLE shop."+name+" (id INT PRIMARY KEY)", "INSERT INTO shop."+name+" VALUES (1), (2)")
 		}
 		s.Exec("CREATE TABLE shop.p (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2", "INSERT INTO shop.p VALUES (1), (2)")
@@ -246,7 +246,7 @@ func TestAlteredMeanwhile(t *testing.T) {
 			if strings.HasPrefix(line, "CHECKSUM TABLE of") && !done {
 				done = true
 				s.Exec("TRUNCATE shop.a", "ALTER TABLE shop.b ADD w INT, ALGORITHM=INSTANT", "DELETE FROM shop.c", "ALTER TABLE shop.c ENGINE=InnoDB", "DROP TABLE shop.d",
-					"CREATE TABLE shop.d (id INT PRIMARY KEY)", "DROP TABLE shop.e", "TRUNCATE shop.p")
+					"CREATE TABLE shop.d (id INT PRIMARY KEY)", "DROP TABLE shop.e", "TRUNCATE shop.`f-.``表`", "TRUNCATE shop.p")
 			}
 		}
 		r, out := apply(t, q)
@@ -267,10 +267,11 @@ func TestDropped(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(folder, "shop"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"there.ibd", "parts#p#p0.ibd", "form.frm"} {
+	for _, name := range []string{"there.ibd", "parts#p#p0.ibd", "form.frm", "a@0020b.ibd", "d@0060.ibd"} {
 		script(t, filepath.Join(folder, "shop", name), "")
 	}
-	for name, want := range map[string]bool{"`shop`.`there`": false, "`shop`.`parts`": false, "`shop`.`form`": false, "`shop`.`ther`": true, "`none`.`x`": true, "`shop`.`removed`": false, "`shop`.`a b`": false} {
+	for name, want := range map[string]bool{"`shop`.`there`": false, "`shop`.`parts`": false, "`shop`.`form`": false, "`shop`.`ther`": true, "`none`.`x`": true, "`shop`.`removed`": false,
+		"`shop`.`a b`": false, "`shop`.`a c`": true, "`shop`.`ä`": false, "`shop`.`CON`": false, "`shop`.`d```": false} {
 		if got := dropped(folder, name, []string{"shop/removed.ibd"}); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
