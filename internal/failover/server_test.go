@@ -59,7 +59,7 @@ func TestServerStartedBefore(t *testing.T) {
 // begun waits until a server works on a mount.
 func begun(t *testing.T, point string) (pid int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		list, err := workers(point)
 		if err != nil {
 			t.Fatal(err)

@@ -354,7 +354,7 @@ func (x *scene) differs(r *follower.Record, own *mysqld.Conn) {
 func (x *scene) promotes(r *follower.Record, own *mysqld.Conn) {
 	x.t.Helper()
 	x.exec(x.conn, "INSERT INTO app.t2 VALUES (1000, 1, 'last')")
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if n := x.count(own, "app.t2 WHERE id = 1000"); n == 1 {
 			break
 		}
@@ -422,7 +422,7 @@ func (x *scene) received(r *follower.Record, own *mysqld.Conn, change string) {
 		}
 		return all
 	}
-	for end := time.Now().Add(20 * time.Second); !has(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !has(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			x.t.Fatal("nothing is received")
 		}
@@ -541,7 +541,7 @@ func (x *scene) purged() {
 		x.t.Error(status)
 	}
 	x.exec(x.conn, "INSERT INTO app.t2 VALUES (2000, 1, 'missed')", "FLUSH BINARY LOGS")
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // the leader keeps what it still sends to a replica that died
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // the leader keeps what it still sends to a replica that died
 		logs, err := x.conn.Records(x.t.Context(), "SHOW BINARY LOGS")
 		if err != nil || time.Now().After(end) {
 			x.t.Fatalf("%v, %v", logs, err)

@@ -71,7 +71,7 @@ func (x *scene) waiting(r *follower.Record, own *mysqld.Conn) (letGo func()) {
 // compares waits until a comparison waits for that lock.
 func (x *scene) compares(own *mysqld.Conn) {
 	x.t.Helper()
-	for end := time.Now().Add(20 * time.Second); x.count(own, "information_schema.PROCESSLIST WHERE INFO LIKE 'CHECKSUM TABLE `app`.`t1`' AND STATE LIKE '%lock%'") == 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); x.count(own, "information_schema.PROCESSLIST WHERE INFO LIKE 'CHECKSUM TABLE `app`.`t1`' AND STATE LIKE '%lock%'") == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			x.t.Fatal("nothing is compared")
 		}

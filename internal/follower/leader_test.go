@@ -192,7 +192,7 @@ func TestSource(t *testing.T) {
 // receives is what a follower says of its replication once it receives, or cannot.
 func receives(t *testing.T, p pair) map[string]string {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		s, err := p.replication(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -70,7 +70,7 @@ func TestHaltOutlived(t *testing.T) {
 	if err := os.WriteFile(command, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := (daemon{stop: []string{command}, log: log, stopWithin: time.Second}).halt(folder); err != nil {
+	if err := (daemon{stop: []string{command}, log: log, stopWithin: 3 * time.Second}).halt(folder); err != nil {
 		t.Error(err)
 	}
 	<-ended

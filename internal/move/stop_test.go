@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"david/internal/mycnf"
+	"david/internal/process"
 	"david/internal/testserver"
 )
 
@@ -47,11 +49,11 @@ func TestWrittenInTheStop(t *testing.T) {
 	s := start(t, mycnf.MariaDB)
 	q := request(t, s)
 	path, told := filepath.Join(q.Datadir, "side.log"), filepath.Join(t.TempDir(), "told")
-	stops := q.Stop[0]
-	script(t, stops+"-writes", stops+"; (i=0; while [ $i -lt 40 ]; do "+
+	stops, writing := q.Stop[0], told+".writing"
+	script(t, stops+"-writes", stops+"; touch "+writing+"; (i=0; while [ $i -lt 40 ]; do "+
 		// only what was written before the path led elsewhere: between its opening a file and its writing it may be switched
 		"a=$(stat -Lc %d.%i "+path+"); echo $$.$i >>"+path+" && [ \"$a\" = \"$(stat -Lc %d.%i "+path+")\" ] && echo $$.$i >>"+told+
-		"; i=$((i+1)); sleep 0.03; done) >/dev/null 2>&1 &")
+		"; i=$((i+1)); sleep 0.03; done; rm "+writing+") >/dev/null 2>&1 &")
 	q.Stop = []string{stops + "-writes"}
 	p, err := Look(t.Context(), q)
 	if err != nil {
@@ -63,7 +65,11 @@ func TestWrittenInTheStop(t *testing.T) {
 		if err != nil && !errors.Is(err, ErrMismatch) && !strings.Contains(err.Error(), "somebody") {
 			t.Error(err)
 		}
-		time.Sleep(2 * time.Second) // the script ends
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if _, err := os.Stat(writing); err != nil { // the script has ended
+				break
+			}
+		}
 		if err != nil && strings.Contains(err.Error(), "keep a copy of that file") {
 			idle, unknown := r.Idle()
 			late, unread := os.ReadFile(filepath.Join(idle, "side.log"))
@@ -286,7 +292,7 @@ func TestLingers(t *testing.T) {
 	q := request(t, s)
 	stops := q.Stop[0]
 	lingers := filepath.Join(t.TempDir(), "lingers")
-	script(t, lingers, "exec 9>>"+filepath.Join(q.Datadir, "side.log")+"; exec sleep 15")
+	script(t, lingers, "exec 9>>"+filepath.Join(q.Datadir, "side.log")+"; echo $$ >"+lingers+".pid; exec sleep 600")
 	script(t, stops+"-lingers", "cd /; "+lingers+" & "+stops)
 	stop := q.Stop
 	q.Stop = []string{stops + "-lingers"}
@@ -298,7 +304,7 @@ func TestLingers(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s.Exec("INSERT INTO shop.item VALUES (3, 'c')")
-	time.Sleep(10 * time.Second)
+	endByFile(t, lingers+".pid")
 	q.Stop = stop
 	r, _ := apply(t, q)
 	other, err := os.OpenFile(filepath.Join(r.Route.Old, "side.log"), os.O_RDWR|os.O_APPEND, 0)
@@ -321,5 +327,25 @@ func TestLingers(t *testing.T) {
 	sleeps.Wait()
 	if _, err := Return(t.Context(), q, r); err != nil {
 		t.Error(err)
+	}
+}
+
+// endByFile ends the process whose number a file has, and waits until it is gone.
+func endByFile(t *testing.T, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := process.Identify(pid)
+	if err == nil {
+		err = who.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
