@@ -105,10 +105,10 @@ func leftByKilled(dir string) []string {
 	return leftovers(dir)
 }
 
-// soonGone calls list until it is empty, for 10 s at most: on a busy machine a killed process ends late, and a loop
+// soonGone calls list until it is empty, for a minute at most: on a busy machine a killed process ends late, and a loop
 // device is detached some time after its unmount.
 func soonGone(list func() []string) (left []string) {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if left = list(); len(left) == 0 || time.Now().After(end) {
 			return left
 		}

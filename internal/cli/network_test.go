@@ -338,7 +338,7 @@ func killedMeasuring(t *testing.T) {
 			}
 		}
 	}
-	for end := time.Now().Add(5 * time.Second); len(children) > 0; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); len(children) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("killed after %s: its processes %v are still there", moment, children)
 		}

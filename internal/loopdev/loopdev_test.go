@@ -134,7 +134,7 @@ func TestRestore(t *testing.T) {
 	})
 	// Whoever looks for a free device, as mount does, may have this one open yet: it is free once they close it.
 	err := Restore()
-	for end := time.Now().Add(5 * time.Second); err == nil && limit(device) != usual && time.Now().Before(end); err = Restore() {
+	for end := time.Now().Add(time.Minute); err == nil && limit(device) != usual && time.Now().Before(end); err = Restore() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if err != nil || limit(device) != usual {

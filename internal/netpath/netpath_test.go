@@ -260,7 +260,7 @@ func TestInterrupted(t *testing.T) {
 	heard := func(p result.Path, want string) {
 		t.Helper()
 		var list []string
-		for end := time.Now().Add(10 * time.Second); !slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, want) }); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); !slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, want) }); time.Sleep(10 * time.Millisecond) {
 			if list = append(list, n.Interrupted(p)...); time.Now().After(end) {
 				t.Fatalf("%v without %q", list, want)
 			}

@@ -20,7 +20,7 @@ func TestCommands(t *testing.T) {
 		if err := exec.Command(start).Run(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(10 * time.Second); len(s.Processes()) < 2; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); len(s.Processes()) < 2; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("no second server")
 			}

@@ -106,7 +106,7 @@ func TestSuperviseEndsTheGroup(t *testing.T) {
 				}
 				return
 			}
-			for end := time.Now().Add(10 * time.Second); syscall.Kill(child, 0) == nil && !zombie(child); time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); syscall.Kill(child, 0) == nil && !zombie(child); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("child %d lives", child)
 				}
