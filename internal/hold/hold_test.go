@@ -132,7 +132,7 @@ func TestAtOnce(t *testing.T) {
 // TestExpires lets go at the deadline, and says that it did.
 func TestExpires(t *testing.T) {
 	x := newTicker(t, t.TempDir())
-	h, err := Begin(t.Context(), []string{guardChild}, Target{Process: x.ID}, 300*time.Millisecond)
+	h, err := Begin(t.Context(), []string{guardChild}, Target{Process: x.ID}, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestExpires(t *testing.T) {
 func TestGuardStopped(t *testing.T) {
 	x := newTicker(t, t.TempDir())
 	for range 6 {
-		h, err := Begin(t.Context(), []string{guardChild}, Target{Process: x.ID}, 100*time.Millisecond)
+		h, err := Begin(t.Context(), []string{guardChild}, Target{Process: x.ID}, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,8 +159,8 @@ func TestGuardStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.AfterFunc(200*time.Millisecond, func() { guard.Signal(syscall.SIGCONT) })
-		if held, err := h.End(); !errors.Is(err, ErrExpired) || held < 100*time.Millisecond {
+		time.AfterFunc(1100*time.Millisecond, func() { guard.Signal(syscall.SIGCONT) })
+		if held, err := h.End(); !errors.Is(err, ErrExpired) || held < time.Second {
 			t.Errorf("%s, %v", held, err)
 		}
 		x.writes(true)
