@@ -284,7 +284,7 @@ func TestFreeze(t *testing.T) {
 	}
 	x.writes(true)
 
-	h = freeze(300 * time.Millisecond)
+	h = freeze(time.Second)
 	x.writes(true)
 	if _, err := h.End(); !errors.Is(err, ErrExpired) {
 		t.Error(err)

@@ -249,7 +249,7 @@ func TestTooFewColumns(t *testing.T) {
 func TestStatementDeadline(t *testing.T) {
 	testserver.Each(t, func(t *testing.T, s *testserver.Server) {
 		addr := s.TCP("david")
-		addr.Deadline, addr.Longer = 100*time.Millisecond, "be patient"
+		addr.Deadline, addr.Longer = 500*time.Millisecond, "be patient"
 		c, err := mysqld.Open(t.Context(), addr)
 		if err != nil {
 			t.Fatal(err)
@@ -271,7 +271,7 @@ func TestStatementDeadline(t *testing.T) {
 			}
 		}
 		err = c.Exec(t.Context(), "DO 1")
-		for tries := 0; errors.Is(err, mysqld.ErrDeadline) && tries < 50; tries++ { // 100 ms are little on a busy machine
+		for tries := 0; errors.Is(err, mysqld.ErrDeadline) && tries < 50; tries++ { // half a second is little on a busy machine
 			err = c.Exec(t.Context(), "DO 1")
 		}
 		if err != nil {
@@ -293,7 +293,7 @@ func TestNoAnswerAfterLogin(t *testing.T) {
 			testserver.WritePacket(conn, 7, []byte{0, 0, 0, 2, 0, 0, 0})
 		}, mysqld.ErrProtocol},
 	} {
-		addr := mysqld.Addr{Network: "tcp", User: "u", Deadline: 200 * time.Millisecond, Address: testserver.Listen(t, func(conn net.Conn) { letIn(conn); c.answer(conn) })}
+		addr := mysqld.Addr{Network: "tcp", User: "u", Deadline: 2 * time.Second, Address: testserver.Listen(t, func(conn net.Conn) { letIn(conn); c.answer(conn) })}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		if _, err := mysqld.Open(ctx, addr); !errors.Is(err, c.want) || ctx.Err() != nil {
 			t.Errorf("%s: got %v", name, err)
