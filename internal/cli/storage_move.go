@@ -387,7 +387,7 @@ func moveError(ctx context.Context, err error) error {
 		return codedError{exitInterrupted, fmt.Errorf("interrupted; %w", err)}
 	case ctx.Err() != nil && !errors.Is(err, move.ErrStop) && !errors.Is(err, move.ErrStart):
 		return codedError{exitInterrupted, fmt.Errorf("interrupted; the server runs where it ran, what is copied is kept, and the same command goes on (%w)", err)}
-	case errors.Is(err, move.ErrMismatch):
+	case errors.Is(err, move.ErrMismatch), errors.Is(err, move.ErrTables):
 		return codedError{exitInvalid, err}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, move.ErrInput), errors.Is(err, move.ErrNeeds), errors.Is(err, move.ErrNoRecord):
 		return codedError{exitUsage, err}

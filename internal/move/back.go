@@ -223,7 +223,8 @@ func (j *journey) readable(ctx context.Context, conn *mysqld.Conn) error {
 		}
 		bad = slices.DeleteFunc(bad, func(name string) bool { // of those that the move's proof missed
 			back, ok := seen[name]
-			return !slices.Contains(all, name) && dropped(j.from, name, nil) || ok && back.sum != "" && slices.Contains(j.r.Last.Proof.Lost, name)
+			schema, file, _ := strings.Cut(fileNames(name), "/")
+			return !slices.Contains(all, name) && schema != "" && file != "" && dropped(j.from, schema+"/"+file, nil) || ok && back.sum != "" && slices.Contains(j.r.Last.Proof.Lost, name)
 		})
 	}
 	if len(bad) == 0 {

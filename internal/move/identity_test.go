@@ -101,21 +101,35 @@ func TestCompareLost(t *testing.T) {
 	before := map[string]table{"a": {sum: "1"}, "gone": {sum: "2"}, "unreadable": {sum: "3"}, "dropped": {sum: "4"}, "late": {sum: "5"}, "view": {}}
 	after := map[string]table{"a": {sum: "1"}, "unreadable": {}, "view": {}}
 	last := map[string]state{"a": {}, "gone": {}, "unreadable": {}, "late": {}, "view": {}}
-	p := compare(before, after, last, []string{"a", "unreadable", "late", "view"}, nil)
+	p := compare(before, after, looks{last: last}, []string{"a", "unreadable", "late", "view"})
 	if fmt.Sprint(p.Lost) != "[gone unreadable]" || p.Same != 1 || len(p.Differ)+len(p.Written) != 0 {
 		t.Errorf("%+v", p)
 	}
 }
 
-// TestCompareSameSecond: a table whose last change was in the second of its checksum can have changed after that.
-func TestCompareSameSecond(t *testing.T) {
+// TestCompareWritten: a table differs only where neither its time of change nor its files tell of a write.
+func TestCompareWritten(t *testing.T) {
 	t.Parallel()
 	const second, before = "2026-11-29 12:00:01", "2026-11-29 12:00:00"
-	for changed, want := range map[string]string{second: "written", before: "differ"} {
-		was := state{updated: changed}
-		p := compare(map[string]table{"t": {was, "1", second}}, map[string]table{"t": {sum: "2"}}, map[string]state{"t": was}, []string{"t"}, nil)
-		if got := map[bool]string{true: "written", false: "differ"}[len(p.Written) == 1]; got != want || len(p.Written)+len(p.Differ) != 1 {
-			t.Errorf("changed at %s: %+v", changed, p)
+	for name, c := range map[string]struct {
+		changed       string
+		left, started uint64
+		files, want   string
+	}{
+		"in the second of its checksum": {second, 7, 9, "a/t", "written"},
+		"in the stop":                   {before, 8, 9, "a/t", "written"},
+		"after the start":               {before, 7, 8, "a/t", "written"},
+		"not told":                      {before, 7, 9, "", "written"},
+		"not":                           {before, 7, 9, "a/t", "differ"},
+	} {
+		was := state{updated: c.changed, files: c.files}
+		if c.files != "" {
+			was.print = 7
+		}
+		l := looks{map[string]uint64{"a/t": c.left}, map[string]uint64{"a/t": 9}, map[string]state{"t": was}}
+		p := compare(map[string]table{"t": {was, "1", second}}, map[string]table{"t": {state{files: c.files, print: c.started}, "2", ""}}, l, []string{"t"})
+		if got := map[bool]string{true: "written", false: "differ"}[len(p.Written) == 1]; got != c.want || len(p.Written)+len(p.Differ) != 1 {
+			t.Errorf("%s: %+v", name, p)
 		}
 	}
 }

@@ -41,6 +41,9 @@ var ErrLate = errors.New("the server runs where it was to run")
 // ErrMismatch marks a copy that is not what was copied.
 var ErrMismatch = errors.New("the copy differs")
 
+// ErrTables marks a move after which the server says something else of its tables than before.
+var ErrTables = errors.New("the tables are not as before")
+
 // Request says what is to be moved where.
 type Request struct {
 	Home    string      // david's folder

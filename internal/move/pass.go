@@ -42,9 +42,9 @@ type copier struct {
 	inFlight time.Duration
 	limit    *rate.Limiter // of what is read, in bytes
 	seen     map[string]sight
-	entries  int        // of the source, when it was compared: files, folders, links
-	mu       sync.Mutex // of seen, while a pass runs
-	free     sync.Pool  // of *room: to clear two chunks for each of a thousand small files takes longer than to read these
+	compared struct{ from, to []file } // both trees, when they were
+	mu       sync.Mutex                // of seen, while a pass runs
+	free     sync.Pool                 // of *room: to clear two chunks for each of a thousand small files takes longer than to read these
 }
 
 // room holds a part of a file and of its copy.
@@ -505,8 +505,8 @@ func (c *copier) check(ctx context.Context) (plain []file, bytes int64, err erro
 	if err := alike(from, to); err != nil {
 		return nil, 0, err
 	}
-	c.entries = len(from)
-	plain = slices.DeleteFunc(from, func(f file) bool { return !f.mode.IsRegular() })
+	c.compared.from, c.compared.to = from, to
+	plain = slices.DeleteFunc(slices.Clone(from), func(f file) bool { return !f.mode.IsRegular() })
 	for _, f := range plain {
 		bytes += f.stat.Size
 	}
@@ -633,31 +633,41 @@ func (c *copier) changed(name string) bool {
 
 // unlike is an error where anybody wrote to the source since it was compared, by its names, sizes and times.
 func (c *copier) unlike() error {
-	files, err := list(c.from, false)
-	if err != nil {
-		return err
+	name, err := altered(c.from, c.compared.from)
+	if err == nil && name != "" {
+		err = fmt.Errorf("%w: %s was written to, made or removed", ErrMismatch, filepath.Join(c.from.Name(), name))
 	}
-	for _, f := range files {
-		if s, known := c.seen[f.name]; f.mode.IsRegular() && (!known || s.from != f.version()) {
-			return fmt.Errorf("%w: %s was written to", ErrMismatch, filepath.Join(c.from.Name(), f.name))
-		}
-	}
-	if len(files) != c.entries {
-		return fmt.Errorf("%w: something was made or removed in %s", ErrMismatch, c.from.Name())
-	}
-	return nil
+	return err
 }
 
-// touched tells whether anybody wrote to the copy since it was checked.
+// touched is an error where anybody wrote to the copy since it was compared.
 func (c *copier) touched() error {
-	files, err := list(c.to, false)
-	if err != nil {
-		return err
+	name, err := altered(c.to, c.compared.to)
+	if err == nil && name != "" {
+		err = fmt.Errorf("%s was written to, made or removed", filepath.Join(c.to.Name(), name))
 	}
-	for _, f := range files {
-		if f.mode.IsRegular() && c.seen[f.name].to != f.version() {
-			return fmt.Errorf("%s was written to", filepath.Join(c.to.Name(), f.name))
+	return err
+}
+
+// altered names the first file, folder or link of a tree that was made, removed or written to since; "" where there is none. The
+// tree's top is left out: david dresses it last.
+func altered(root *os.Root, before []file) (name string, err error) {
+	now, err := list(root, false)
+	if err != nil {
+		return "", err
+	}
+	there := byName(before)
+	for _, f := range now {
+		b, ok := there[f.name]
+		delete(there, f.name)
+		if f.name != "." && (!ok || b.mode != f.mode || b.link != f.link || b.stat.Uid != f.stat.Uid || b.stat.Gid != f.stat.Gid || f.mode.IsRegular() && b.version() != f.version()) {
+			return f.name, nil
 		}
 	}
-	return nil
+	for _, f := range before {
+		if _, removed := there[f.name]; removed {
+			return f.name, nil
+		}
+	}
+	return "", nil
 }

@@ -466,3 +466,43 @@ func TestSumLine(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// TestAltered: whatever somebody does to either folder after they were compared is seen.
+func TestAltered(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(dir string) error{
+		"append":  func(dir string) error { return os.WriteFile(dir+"/sub/f", []byte("more text"), 0o600) },
+		"make":    func(dir string) error { return os.WriteFile(dir+"/g", nil, 0o600) },
+		"remove":  func(dir string) error { return os.Remove(dir + "/sub/f") },
+		"rename":  func(dir string) error { return os.Rename(dir+"/sub/f", dir+"/sub/g") },
+		"mkdir":   func(dir string) error { return os.Mkdir(dir+"/folder", 0o700) },
+		"rmdir":   func(dir string) error { return os.Remove(dir + "/empty") },
+		"swap":    func(dir string) error { return os.Rename(dir+"/empty", dir+"/other") },
+		"link":    func(dir string) error { return os.Symlink("f", dir+"/l") },
+		"replink": func(dir string) error { return errors.Join(os.Remove(dir+"/link"), os.Symlink("elsewhere", dir+"/link")) },
+		"chmod":   func(dir string) error { return os.Chmod(dir+"/sub", 0o711) },
+	} {
+		for _, copied := range []bool{false, true} {
+			from, to, c := twoFolders(t)
+			write(t, from+"/sub/f", []byte("some text"))
+			if err := errors.Join(os.Mkdir(from+"/empty", 0o700), os.Symlink("f", from+"/link")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.pass(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := c.check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(c.finish(), c.unlike(), c.touched()); err != nil {
+				t.Fatal(err)
+			}
+			if err := do(map[bool]string{false: from, true: to}[copied]); err != nil {
+				t.Fatal(err)
+			}
+			if source, copy := c.unlike() != nil, c.touched() != nil; source == copied || copy != copied {
+				t.Errorf("%s, in the copy %t: the source is told to be changed %t, the copy %t", name, copied, source, copy)
+			}
+		}
+	}
+}

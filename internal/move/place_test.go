@@ -289,10 +289,10 @@ func TestEndedLate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	j := &journey{r: &Record{dir: t.TempDir()}, target: newSide, done: Moved, files: []file{{name: "f"}}}
-	if err := j.ended(ctx, c, &Outcome{}, seen{}); !errors.Is(err, ErrLate) || !errors.Is(err, context.Canceled) || j.r.Phase != Moved {
+	if err := j.ended(ctx, c, &Outcome{}, nil); !errors.Is(err, ErrLate) || !errors.Is(err, context.Canceled) || j.r.Phase != Moved {
 		t.Errorf("%v, phase %s", err, j.r.Phase)
 	}
-	if err := j.proved(ctx, &Outcome{}, seen{}); !errors.Is(err, ErrLate) {
+	if err := j.proved(ctx, &Outcome{}, nil); !errors.Is(err, ErrLate) {
 		t.Errorf("no server to ask for checksums: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,7 +38,8 @@ type state struct {
 	updated string // when it was changed last; "" for not since the server started
 	made    string // when it was created, or changed by ALTER TABLE or TRUNCATE
 	columns string // a checksum of their names and types, which some ALTER TABLE change alone
-	inode   uint64 // of its files, added up: TRUNCATE makes them anew; 0 for a name that david does not tell
+	files   string // as of filesOf
+	print   uint64 // what prints has of it
 }
 
 // tables lists tables whose rows lie in files, MariaDB's system-versioned ones and sequences, too, by "`schema`.`table`", the smallest first, with the time of their last change.
@@ -46,7 +48,7 @@ func tables(ctx context.Context, c *mysqld.Single, folder string) (names []strin
 	c.Exec(ctx, "SET SESSION information_schema_stats_expiry = 0") // MySQL 8 and later keep times for a day; others do not know it
 	const users = " TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') "
 	rows, err := c.Rows(ctx, 4, "SELECT TABLE_SCHEMA, TABLE_NAME, UPDATE_TIME, CREATE_TIME FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"+
-		" AND COALESCE(ENGINE, '') NOT IN ('MEMORY', 'FEDERATED', 'SPIDER', 'CONNECT') AND"+users+"ORDER BY DATA_LENGTH")
+		" AND COALESCE(ENGINE, '') NOT IN ('MEMORY', 'FEDERATED', 'SPIDER', 'CONNECT', 'MRG_MyISAM') AND"+users+"ORDER BY DATA_LENGTH")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,11 +60,12 @@ func tables(ctx context.Context, c *mysqld.Single, folder string) (names []strin
 	for _, row := range columns {
 		of[quoted(row[0])+"."+quoted(row[1])] = row[2]
 	}
-	files := inodes(folder)
+	all := prints(folder)
 	states = map[string]state{}
 	for _, row := range rows {
 		name := quoted(row[0]) + "." + quoted(row[1])
-		names, states[name] = append(names, name), state{row[2], row[3], of[name], inodesOf(files, name)}
+		files := filesOf(ctx, c, name)
+		names, states[name] = append(names, name), state{row[2], row[3], of[name], files, all[files]}
 	}
 	return names, states, nil
 }
@@ -137,21 +140,29 @@ func lastStates(ctx context.Context, conn *mysqld.Conn, folder string) (last map
 	return last, errors.Join(err, c.Close())
 }
 
-// compare holds the checksums of after the start against those of before the stop. last are the states right before the stop;
-// after the start a table has a time of change only if it was written to since, and all are there, or were not dropped by
-// somebody; copied are the inodes of the new place as of the start.
-func compare(before, after map[string]table, last map[string]state, all []string, copied map[string]uint64) Proof {
+// looks are what prints has of the data as of three moments: at the stop, of the place that is left and of the copy, and
+// tables' own states right before it.
+type looks struct {
+	left, copied map[string]uint64
+	last         map[string]state
+}
+
+// compare holds the checksums of after the start against those of before the stop. After the start a table has a time of change only
+// if it was written to since, and all are there, or were not dropped by somebody. Where neither the server nor the files tell whether
+// a table was written to, it counts as written to: each byte was compared anyway.
+func compare(before, after map[string]table, l looks, all []string) Proof {
 	p := Proof{Written: []string{}, Differ: []string{}, Lost: []string{}}
 	for name, b := range before {
 		a, ok := after[name]
-		l, kept := last[name] // else it was dropped while it was copied
+		last, kept := l.last[name] // else it was dropped while it was copied
 		switch {
 		case b.sum != "" && kept && (ok && a.sum == "" || !slices.Contains(all, name)):
 			p.Lost = append(p.Lost, name)
 		case !ok || a.sum == "" || b.sum == "":
 		case a.sum == b.sum:
 			p.Same++
-		case b.state != l || a.updated != "" || a.columns != l.columns || a.inode != inodesOf(copied, name) && copied != nil || l.updated >= b.at: // a time has whole seconds
+		case b.state != last || a.updated != "" || a.columns != last.columns || last.updated >= b.at || // a time has whole seconds
+			b.print == 0 || b.print != l.left[b.files] || a.print != l.copied[b.files]:
 			p.Written = append(p.Written, name)
 		default:
 			p.Differ = append(p.Differ, name)
@@ -162,8 +173,9 @@ func compare(before, after map[string]table, last map[string]state, all []string
 	return p
 }
 
-// inodes are those of the files of the data, by schema/table, several of one table added up. Nil where they cannot be read.
-func inodes(folder string) map[string]uint64 {
+// prints tell whether files were written to, or made anew: their inodes, sizes and times, by schema/table, several of one table added
+// up. Nil where they cannot be read.
+func prints(folder string) map[string]uint64 {
 	schemas, err := os.ReadDir(folder)
 	if err != nil {
 		return nil
@@ -176,23 +188,27 @@ func inodes(folder string) map[string]uint64 {
 		}
 		for _, e := range entries {
 			var s unix.Stat_t
-			if err := unix.Lstat(filepath.Join(folder, schema.Name(), e.Name()), &s); err == nil {
-				bare, _, _ := strings.Cut(e.Name(), ".")
-				bare, _, _ = strings.Cut(bare, "#")
-				of[schema.Name()+"/"+bare] += s.Ino
+			if unix.Lstat(filepath.Join(folder, schema.Name(), e.Name()), &s) != nil || rowless(e.Name()) {
+				continue
 			}
+			h := fnv.New64a()
+			fmt.Fprintln(h, s.Ino, s.Size, s.Mtim.Sec, s.Mtim.Nsec)
+			of[schema.Name()+"/"+tableOf(e.Name())] += h.Sum64()
 		}
 	}
 	return of
 }
 
-// inodesOf is what inodes has of a table; 0 for a name that david does not tell.
-func inodesOf(all map[string]uint64, name string) uint64 {
-	schema, table, ok := fileNames(name)
-	if !ok {
-		return 0
-	}
-	return all[schema+"/"+table]
+// rowless tells a file that has no rows: of a table that has no other, these lie in the system tablespace, or elsewhere.
+func rowless(name string) bool {
+	return slices.Contains([]string{".frm", ".par", ".isl", ".opt", ".TRG", ".TRN", ".MRG"}, filepath.Ext(name))
+}
+
+// tableOf is what the name of a file has of its table's.
+func tableOf(name string) string {
+	bare, _, _ := strings.Cut(name, ".")
+	bare, _, _ = strings.Cut(bare, "#") // of a partition
+	return bare
 }
 
 // absent lists the files that are not in a folder.
@@ -206,24 +222,22 @@ func absent(folder *os.Root, files []file) (missing []string) {
 }
 
 // dropped tells whether a table that is not there any more was dropped by its server: that has removed its files, too, which were
-// there when it answered. missing are those that were not, though they had been compared: no server has removed these.
-func dropped(folder, name string, missing []string) bool {
-	schema, table, ok := fileNames(name)
-	if !ok {
-		return false
-	}
+// there when it answered. missing are those that were not, though they had been compared: no server has removed these. Where david
+// does not tell what a table's files are called (filesOf), none of its schema may be missing, or of any.
+func dropped(folder, files string, missing []string) bool {
+	schema, table, _ := strings.Cut(files, "/")
 	if slices.ContainsFunc(missing, func(f string) bool {
-		return strings.HasPrefix(f, schema+"/"+table+".") || strings.HasPrefix(f, schema+"/"+table+"#")
+		in, of, deep := strings.Cut(f, "/")
+		return deep && (schema == "" && !strings.HasPrefix(in, "#") || in == schema && (table == "" || tableOf(of) == table))
 	}) {
 		return false
+	}
+	if schema == "" || table == "" {
+		return true
 	}
 	entries, err := os.ReadDir(filepath.Join(folder, schema))
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		bare, _, _ := strings.Cut(e.Name(), ".")
-		bare, _, _ = strings.Cut(bare, "#")
-		return strings.EqualFold(bare, table)
-	})
+	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.EqualFold(tableOf(e.Name()), table) })
 }

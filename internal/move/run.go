@@ -42,10 +42,10 @@ type journey struct {
 	target     side
 	going      Phase // while the server runs
 	away, done Phase
-	files      []file            // that were the same on both sides
-	left       time.Time         // when its stop began
-	missing    []string          // files that were the same on both sides, and were gone when the server answered
-	copied     map[string]uint64 // inodes of the new place, before the server started there
+	files      []file    // that were the same on both sides
+	left       time.Time // when its stop began
+	missing    []string  // files that were the same on both sides, and were gone when the server answered
+	looks      looks
 }
 
 // Apply carries a plan out, or goes on with one that was interrupted. Where it fails before the switch the
@@ -138,22 +138,27 @@ func (j *journey) travel(ctx context.Context, needs []string) (out Outcome, err 
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
 	before, err := j.serving(ctx, conn, c, &out, len(needs) > 0)
-	if errors.Is(err, unix.ENOSPC) && j.target == newSide {
-		err = fmt.Errorf("%w; the server runs where it ran: make room, and the same command goes on, or --back removes the half copy", err)
-	}
 	if err == nil && len(needs) > 0 {
 		err = fmt.Errorf("%w: the copy is made, and the rest needs more: %s", ErrNeeds, strings.Join(needs, "; "))
 	}
 	if err == nil {
-		before.last, err = lastStates(ctx, conn, j.from)
+		j.looks.last, err = lastStates(ctx, conn, j.from)
 	}
 	if err == nil {
 		err = j.cross(ctx, c, &out)
 	}
 	if err != nil {
-		return out, errors.Join(err, j.quiet())
+		return out, errors.Join(j.full(err), j.quiet())
 	}
 	return out, j.ended(ctx, c, &out, before)
+}
+
+// full adds to an error what to do where the new place has no room.
+func (j *journey) full(err error) error {
+	if in, unknown := j.r.Route.at(); errors.Is(err, unix.ENOSPC) && j.target == newSide && unknown == nil && in == oldSide {
+		return fmt.Errorf("%w; nothing is switched: make room, and the same command goes on, or --back removes the half copy", err)
+	}
+	return err
 }
 
 // alone makes sure that the server works in the place that is to be copied, and nobody in the other one: what is there would be
@@ -209,19 +214,13 @@ func (j *journey) quiet() error {
 	return uncalm(ctx, conn, j.r)
 }
 
-// seen is what CHECKSUM TABLE and the states of tables said before the stop.
-type seen struct {
-	sums map[string]table
-	last map[string]state
-}
-
 // serving copies in passes until one is short, and has the server write what its shutdown would have to.
-func (j *journey) serving(ctx context.Context, conn *mysqld.Conn, c *copier, out *Outcome, only bool) (s seen, err error) {
+func (j *journey) serving(ctx context.Context, conn *mysqld.Conn, c *copier, out *Outcome, only bool) (sums map[string]table, err error) {
 	c.limit.SetLimit(j.q.pace())
 	defer c.limit.SetLimit(rate.Inf)
 	for len(out.Passes) < mostPasses {
 		if err := j.pass(ctx, c, out, only); err != nil || only {
-			return s, err
+			return sums, err
 		}
 		n := len(out.Passes)
 		p := out.Passes[n-1]
@@ -229,18 +228,18 @@ func (j *journey) serving(ctx context.Context, conn *mysqld.Conn, c *copier, out
 			break
 		}
 		if n == 1 {
-			if s, err = j.prepared(ctx, conn); err != nil {
-				return s, err
+			if sums, err = j.prepared(ctx, conn); err != nil {
+				return sums, err
 			}
 		}
 	}
 	if err := j.ripen(ctx, c, out); err != nil {
-		return s, err
+		return sums, err
 	}
 	if last := out.Passes[len(out.Passes)-1]; last.Seconds > j.q.MostStop.Seconds() {
-		return s, fmt.Errorf("%w: the last pass took %.0f s, and the server would be away for as long, and for its own stop and start: more than --max-stop %s; allow more, or move when less is written", ErrNeeds, last.Seconds, j.q.MostStop)
+		return sums, fmt.Errorf("%w: the last pass took %.0f s, and the server would be away for as long, and for its own stop and start: more than --max-stop %s; allow more, or move when less is written", ErrNeeds, last.Seconds, j.q.MostStop)
 	}
-	return s, nil
+	return sums, nil
 }
 
 // pass is one while the server runs, and the comparison of what nobody has written to for a while.
@@ -286,21 +285,21 @@ func (q Request) pace() rate.Limit {
 }
 
 // prepared does what takes long after the first pass: tables are summed up, dirty pages are written.
-func (j *journey) prepared(ctx context.Context, conn *mysqld.Conn) (s seen, err error) {
+func (j *journey) prepared(ctx context.Context, conn *mysqld.Conn) (sums map[string]table, err error) {
 	if j.q.ProofWithin > 0 {
 		var all []string
-		if s.sums, all, err = checksums(ctx, conn, j.from, j.q.ProofWithin); err != nil {
-			return s, err
+		if sums, all, err = checksums(ctx, conn, j.from, j.q.ProofWithin); err != nil {
+			return sums, err
 		}
-		j.q.Say(fmt.Sprintf("CHECKSUM TABLE of %d of %d tables", len(s.sums), len(all)))
+		j.q.Say(fmt.Sprintf("CHECKSUM TABLE of %d of %d tables", len(sums), len(all)))
 	}
 	err = calm(ctx, conn, j.r)
 	if errors.Is(err, mysqld.ErrPrivilege) {
 		j.q.Say(fmt.Sprintf("the user may not set %s: the server writes its dirty pages when it stops, which may take longer", dirtyPages))
 		j.r.Pages = nil
-		return s, j.r.save()
+		return sums, j.r.save()
 	}
-	return s, err
+	return sums, err
 }
 
 // cross is the time without the server. Until the switch whatever fails has it run where it ran.
@@ -310,6 +309,9 @@ func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, g.dismiss()) }()
+	if err := j.led(c); err != nil {
+		return err
+	}
 	if err := j.r.note(j.away, "the server is stopped: %s", strings.Join(j.d.stop, " ")); err != nil {
 		return err
 	}
@@ -332,6 +334,24 @@ func (j *journey) cross(ctx context.Context, c *copier, out *Outcome) (err error
 		return j.again(errors.Join(err, release()))
 	}
 	return errors.Join(err, j.land(c, out, release))
+}
+
+// led makes sure that the server's path leads to the folder that is copied: somebody may have put another in its place since, as a
+// restore does, and what is written there would be left behind.
+func (j *journey) led(c *copier) error {
+	in, err := j.r.Route.at()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	copied, err := c.from.Stat(".")
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(j.r.Route.Link)
+	if err == nil && (in == j.target || !os.SameFile(copied, there)) {
+		err = fmt.Errorf("%w: %s leads to another folder than when the copy of %s began: somebody has changed that meanwhile: see which has the newer data, then begin again", ErrInput, j.r.Route.Link, j.from)
+	}
+	return err
 }
 
 // down tells whether no server works in the place that was to be left, nor answers.
@@ -363,7 +383,8 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 		if err = j.level(ctx, c, out); err == nil {
 			turned, err = j.turn(c)
 		}
-		if !errors.Is(err, ErrMismatch) && !errors.Is(err, errVanished) || n == mostLast {
+		wrote := errors.Is(err, ErrMismatch) || errors.Is(err, errVanished) || errors.Is(err, fs.ErrNotExist)
+		if !wrote || n == mostLast {
 			return turned, err
 		}
 		j.q.Say("somebody wrote to the data while the server was away, the last pass is made once more: " + err.Error())
@@ -372,9 +393,10 @@ func (j *journey) still(ctx context.Context, c *copier, out *Outcome) (turned bo
 
 // turn switches, and back where somebody wrote to the place that is left after it was compared: no server has started yet.
 func (j *journey) turn(c *copier) (turned bool, err error) {
-	if err := c.unlike(); err != nil { // the comparison may have taken long
+	if err := errors.Join(j.led(c), c.unlike()); err != nil { // the comparison may have taken long
 		return false, err
 	}
+	j.looks.left = prints(c.from.Name())
 	err = j.r.Route.turn(j.target)
 	in, unknown := j.r.Route.at()
 	if err = errors.Join(err, unknown); err != nil || in != j.target {
@@ -382,11 +404,11 @@ func (j *journey) turn(c *copier) (turned bool, err error) {
 	}
 	late := c.unlike()
 	if late == nil {
-		j.copied = inodes(c.to.Name())
+		j.looks.copied = prints(c.to.Name())
 		return true, nil
 	}
 	if err := j.r.Route.turn(1 - j.target); err != nil {
-		return false, err
+		return true, errors.Join(late, err)
 	}
 	if err := stranded(c); err != nil {
 		return false, fmt.Errorf("somebody wrote to both places while they were switched (%v), keep that from it: %w", late, err)
@@ -394,13 +416,20 @@ func (j *journey) turn(c *copier) (turned bool, err error) {
 	return false, late
 }
 
-// stranded is an error where somebody wrote to the copy, by the path, while that led there. It is asked after the path has left: one
-// look before would miss what comes between the two.
+// stranded is an error where somebody wrote to the copy, by the path, while that led there, or is about to. It is asked after the path
+// has left: one look before would miss what comes between the two.
 func stranded(c *copier) error {
-	if err := c.touched(); err != nil {
-		return fmt.Errorf("%w while the path led there: keep a copy of that file, the next david storage move writes over it", err)
+	left, err := writers(c.to.Name())
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%s writes to %s", process.Names(left), c.to.Name())
 	}
-	return nil
+	if err == nil {
+		err = c.touched()
+	}
+	if err != nil {
+		err = fmt.Errorf("%w while the path led there: that is nowhere else, and the next david storage move writes over it: keep a copy of it", err)
+	}
+	return err
 }
 
 // level makes both sides the same, and puts that on record.
@@ -666,7 +695,7 @@ func (j *journey) arrived(ctx context.Context) (out Outcome, err error) {
 	if err := j.deserted(); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EIO) { // the volume is gone
 		return out, err
 	}
-	return out, j.ended(ctx, nil, &out, seen{})
+	return out, j.ended(ctx, nil, &out, nil)
 }
 
 // deserted makes sure that nobody works in the place that the server has left.
@@ -687,7 +716,7 @@ func Deserted(folder string) error {
 }
 
 // ended puts the end of a journey on record.
-func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before seen) error {
+func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before map[string]table) error {
 	if j.target == oldSide {
 		if err := j.r.Route.tidy(); err != nil {
 			return err
@@ -707,14 +736,14 @@ func (j *journey) ended(ctx context.Context, c *copier, out *Outcome, before see
 			return fmt.Errorf("%w, but the sums of the place that it has left cannot be kept: %w", ErrLate, err)
 		}
 	}
-	if len(before.sums) == 0 {
+	if len(before) == 0 {
 		return nil
 	}
 	return j.proved(ctx, out, before)
 }
 
 // proved asks the server on the new place for the checksums that it gave on the old one.
-func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
+func (j *journey) proved(ctx context.Context, out *Outcome, before map[string]table) error {
 	var after map[string]table
 	var all []string
 	folder := j.r.Route.folder(j.target, j.target)
@@ -726,18 +755,18 @@ func (j *journey) proved(ctx context.Context, out *Outcome, before seen) error {
 	if err != nil {
 		return fmt.Errorf("%w, but cannot be asked for CHECKSUM TABLE: %w", ErrLate, err)
 	}
-	for name := range before.sums {
-		if !slices.Contains(all, name) && dropped(folder, name, j.missing) {
-			delete(before.sums, name)
+	for name := range before {
+		if !slices.Contains(all, name) && dropped(folder, before[name].files, j.missing) {
+			delete(before, name)
 		}
 	}
-	proof := compare(before.sums, after, before.last, all, j.copied)
+	proof := compare(before, after, j.looks, all)
 	out.Proof = &proof
 	if err := j.r.save(); err != nil || len(proof.Differ)+len(proof.Lost) == 0 {
 		return err
 	}
 	if len(proof.Lost) > 0 {
-		return fmt.Errorf("%w: %s could be read before the stop and cannot be read any more: the move is done, and the server runs there; look at them before --forget; a DROP in the last moment can look the same", ErrMismatch, few(proof.Lost))
+		return fmt.Errorf("%w: each byte was the same on both sides, but %s could be read before the stop and cannot be read any more: the move is done, and the server runs there; look at them before --forget; a DROP in the last moment can look the same", ErrTables, few(proof.Lost))
 	}
-	return fmt.Errorf("%w: CHECKSUM TABLE of %s says something else than before the stop, and no write was seen: the move is done, and the server runs there; look at them before --forget; a write in the last moment looks the same", ErrMismatch, strings.Join(proof.Differ, ", "))
+	return fmt.Errorf("%w: each byte was the same on both sides, but CHECKSUM TABLE of %s says something else than before the stop, and no write was seen: the move is done, and the server runs there; look at them before --forget; a write in the last moment looks the same", ErrTables, strings.Join(proof.Differ, ", "))
 }

@@ -70,7 +70,7 @@ func TestWrittenInTheStop(t *testing.T) {
 				break
 			}
 		}
-		if err != nil && strings.Contains(err.Error(), "keep a copy of that file") {
+		if err != nil && strings.Contains(err.Error(), "keep a copy of it") {
 			idle, unknown := r.Idle()
 			late, unread := os.ReadFile(filepath.Join(idle, "side.log"))
 			if err := errors.Join(unknown, unread); err != nil {
@@ -138,7 +138,7 @@ func TestTurnWritten(t *testing.T) {
 			turned++
 		case err == nil:
 			t.Error("neither switched nor an error")
-		case strings.Contains(err.Error(), filepath.Join(route.New, "side.log")+" was written to while the path led there: keep a copy"):
+		case strings.Contains(err.Error(), "keep a copy of it") && strings.Contains(err.Error(), route.New):
 			named++
 			late, unread := os.ReadFile(filepath.Join(route.New, "side.log"))
 			if unread != nil {
@@ -235,24 +235,34 @@ func sumOf(t *testing.T, s *testserver.Server) string {
 	return text
 }
 
-// TestAlteredMeanwhile: DDL between the checksums and the stop is no table that differs, and --back needs nothing more.
+// TestAlteredMeanwhile: what is written between the checksums and the stop, and in the stop command itself, by DDL, in sequences and
+// in tables of whose changes servers do not tell, is no table that differs, and --back needs nothing more.
 func TestAlteredMeanwhile(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *testserver.Server, _ string) {
-		for _, name := range []string{"a", "b", "c", "d", "e", "`f-.``表`"} {
+		for _, name := range []string{"a", "b", "c", "d", "e", "`f-.``表`", "größe", "late", "spät", "con"} {
 			s.Exec("CREATE TABLE shop."+name+" (id INT PRIMARY KEY)", "INSERT INTO shop."+name+" VALUES (1), (2)")
 		}
-		s.Exec("CREATE TABLE shop.p (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2", "INSERT INTO shop.p VALUES (1), (2)")
+		meanwhile := []string{"TRUNCATE shop.a", "ALTER TABLE shop.b ADD w INT, ALGORITHM=INSTANT", "DELETE FROM shop.c", "ALTER TABLE shop.c ENGINE=InnoDB", "DROP TABLE shop.d",
+			"CREATE TABLE shop.d (id INT PRIMARY KEY)", "DROP TABLE shop.e", "TRUNCATE shop.`f-.``表`", "TRUNCATE shop.p", "TRUNCATE shop.größe", "TRUNCATE shop.con", "INSERT INTO shop.csv VALUES (1)"}
+		s.Exec("CREATE TABLE shop.p (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2", "INSERT INTO shop.p VALUES (1), (2)", "CREATE TABLE shop.csv (id INT NOT NULL) ENGINE=CSV")
 		s.Restart() // no table has a time of change
+		if s.Flavour == mycnf.MariaDB {
+			s.Exec("CREATE SEQUENCE shop.numbers CACHE 1")
+			meanwhile = append(meanwhile, "DO NEXTVAL(shop.numbers)")
+		}
 		time.Sleep(time.Second)
 		q := request(t, s)
+		stops := q.Stop[0]
+		script(t, stops+"-late", "mariadb --no-defaults --default-character-set=utf8mb4 -u root -S "+s.Root().Address+
+			" -e 'INSERT INTO shop.late VALUES (3); DROP TABLE shop.spät; RENAME TABLE shop.c TO shop.cç' || exit\n"+stops)
+		q.Stop = []string{stops + "-late"}
 		say, done := q.Say, false
 		q.Say = func(line string) {
 			say(line)
 			if strings.HasPrefix(line, "CHECKSUM TABLE of") && !done {
 				done = true
-				s.Exec("TRUNCATE shop.a", "ALTER TABLE shop.b ADD w INT, ALGORITHM=INSTANT", "DELETE FROM shop.c", "ALTER TABLE shop.c ENGINE=InnoDB", "DROP TABLE shop.d",
-					"CREATE TABLE shop.d (id INT PRIMARY KEY)", "DROP TABLE shop.e", "TRUNCATE shop.`f-.``表`", "TRUNCATE shop.p")
+				s.Exec(meanwhile...)
 			}
 		}
 		r, out := apply(t, q)
@@ -260,10 +270,66 @@ func TestAlteredMeanwhile(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		s.Exec("DROP TABLE shop.a")
+		q.Stop = []string{stops}
 		if _, err := Return(t.Context(), q, r); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// TestLedElsewhere: where somebody puts another folder in the place of the one that is copied, and starts the server there, nothing is
+// switched, and nothing that was written there is left behind; where the path is a link, too.
+func TestLedElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, linked := range []bool{false, true} {
+		s := start(t, mycnf.MariaDB)
+		q := request(t, s)
+		if linked {
+			s.Kill()
+			if err := errors.Join(os.Rename(s.Data(), s.Data()+"-1"), os.Symlink(s.Data()+"-1", s.Data())); err != nil {
+				t.Fatal(err)
+			}
+			s.Restart()
+		}
+		say, done := q.Say, false
+		q.Say = func(line string) {
+			say(line)
+			if strings.HasPrefix(line, "CHECKSUM TABLE of") && !done {
+				done = true
+				s.Kill()
+				restore(t, s.Data(), linked)
+				s.Restart()
+				s.Exec("INSERT INTO shop.item VALUES (3, 'c')")
+			}
+		}
+		p, err := Look(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Apply(t.Context(), q, p); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "somebody") {
+			t.Errorf("linked %t: %v", linked, err)
+		}
+		s.Exec("UPDATE shop.item SET name = 'd' WHERE id = 3")
+	}
+}
+
+// restore puts a copy in the place of a folder, or of that which a link leads to.
+func restore(t *testing.T, path string, linked bool) {
+	t.Helper()
+	was, now := path+"-bad", path
+	if linked {
+		was, now = path+"-1", path+"-2"
+	} else if err := os.Rename(path, was); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", "-a", was, now).CombinedOutput(); err != nil {
+		t.Fatal(err, string(out))
+	}
+	if linked {
+		if err := relink(now, path); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestDropped tells a table that was dropped from one whose files are there.
@@ -277,8 +343,8 @@ func TestDropped(t *testing.T) {
 		script(t, filepath.Join(folder, "shop", name), "")
 	}
 	for name, want := range map[string]bool{"`shop`.`there`": false, "`shop`.`parts`": false, "`shop`.`form`": false, "`shop`.`ther`": true, "`none`.`x`": true, "`shop`.`removed`": false,
-		"`shop`.`a b`": false, "`shop`.`a c`": true, "`shop`.`ä`": false, "`shop`.`CON`": false, "`shop`.`d```": false} {
-		if got := dropped(folder, name, []string{"shop/removed.ibd"}); got != want {
+		"`shop`.`a b`": false, "`shop`.`a c`": true, "`shop`.`ä`": false, "`none`.`ä`": true, "`shop`.`CON`": false, "`#mysql50#a-b`.`t`": false, "`shop`.`d```": false} {
+		if got := dropped(folder, fileNames(name), []string{"ibtmp1", "#innodb_temp/x", "shop/removed.ibd"}); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
