@@ -26,7 +26,7 @@ import (
 func TestStorageMeasureFlags(t *testing.T) {
 	for text, args := range map[string][]string{
 		"a layout is empty":                          {"--layout", "one,,stripe4"},
-		"is no layout: want one, stripeN":            {"--layout", "mirror"},
+		"raidz2xN, with N volumes, or ceph-rbd":      {"--layout", "mirror"},
 		"one stands there twice":                     {"--layout", "one,one"},
 		"give 10iops or more":                        {"--volume", "5iops"},
 		`"lvn" is none of btrfs, md, lvm, zfs`:       {"--with", "lvn"},

@@ -5,47 +5,123 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"david/internal/mysqld"
 )
 
-// mostEvents are read of each binary log for DDL.
+// mostEvents are read of a binary log at a time.
 const mostEvents = 200_000
 
-// altered parts tables by whether a DDL statement since the leader was looked at is about them, by its binary logs.
-func (p pair) altered(ctx context.Context, leader *mysqld.Single, since spot, tables []string) (same, changed []string, err error) {
-	logs, err := leader.Rows(ctx, 1, "SHOW BINARY LOGS")
+// altered parts the tables that differ by whether that may be for what was done since the leader was looked at, by its binary logs. Those
+// that were not read are of the changed ones.
+func (f found) altered(ctx context.Context, leader *mysqld.Single, since spot) (same, changed []string, err error) {
+	done, err := since.past(ctx, leader, mostEvents)
 	if err != nil {
-		return tables, nil, err
+		return f.different, f.missed, err
 	}
-	about := map[string]bool{}
-	from := since.position
-	for i := slices.IndexFunc(logs, func(row []string) bool { return row[0] == since.file }); i >= 0 && i < len(logs); i++ {
-		events, err := leader.Rows(ctx, 6, fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %s LIMIT %d", logs[i][0], from, mostEvents))
-		if err != nil {
-			return tables, nil, err
-		}
-		for _, e := range events {
-			for _, name := range targets(e[5]) {
-				about[name] = true
-			}
-		}
-		from = "4"
-	}
-	for _, table := range tables {
-		schema, _, _ := strings.Cut(table, ".")
-		if about[strings.ToLower(table)] || about[strings.ToLower(schema)] {
+	for _, table := range f.different {
+		if done.defines(table) || slices.Contains(f.loose, table) && done.writes(table) {
 			changed = append(changed, table)
 		} else {
 			same = append(same, table)
 		}
 	}
-	return same, changed, nil
+	return same, append(changed, f.missed...), nil
 }
 
-// tokens are of a statement what names can be read from: names in quotes, with them; words; text; single signs. Comments are none.
-var tokens = regexp.MustCompile("(?s)/\\*.*?\\*/|`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|'(?:[^'\\\\]|''|\\\\.)*'|[\\pL\\pN_$]+|\\S")
+// past is what binary logs tell of tables; their names are in small letters.
+type past struct {
+	defined  map[string]bool // by DDL: schemas, too
+	written  map[string]bool // row by row
+	untold   bool            // something was written by statements, which do not say to which tables
+	unlooked bool            // not all of the logs was read
+}
+
+func (p past) defines(table string) bool {
+	schema, _, _ := strings.Cut(table, ".")
+	return p.unlooked || p.defined[strings.ToLower(table)] || p.defined[strings.ToLower(schema)]
+}
+
+func (p past) writes(table string) bool { return p.untold || p.written[strings.ToLower(table)] }
+
+// past reads a server's binary logs from a spot to where they end now, so many events at a time.
+func (s spot) past(ctx context.Context, c *mysqld.Single, most int) (p past, err error) {
+	p.defined, p.written = map[string]bool{}, map[string]bool{}
+	logs, err := c.Rows(ctx, 2, "SHOW BINARY LOGS")
+	if err != nil {
+		return p, err
+	}
+	i := slices.IndexFunc(logs, func(row []string) bool { return row[0] == s.file })
+	p.unlooked = i < 0 // it was purged
+	for from := s.position; i >= 0 && i < len(logs); i++ {
+		if err := p.log(ctx, c, logs[i][0], from, logs[i][1], most); err != nil {
+			return p, err
+		}
+		from = "4"
+	}
+	return p, nil
+}
+
+// log reads a binary log up to a size.
+func (p *past) log(ctx context.Context, c *mysqld.Single, name, from, size string, most int) error {
+	end, err := strconv.ParseInt(size, 10, 64)
+	if err != nil {
+		return mysqld.ErrProtocol
+	}
+	for {
+		events, err := c.Rows(ctx, 6, fmt.Sprintf("SHOW BINLOG EVENTS IN '%s' FROM %s LIMIT %d", name, from, most))
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			p.event(e[2], e[5])
+		}
+		if len(events) < most {
+			return nil
+		}
+		at, err := strconv.ParseInt(from, 10, 64)
+		next, err2 := strconv.ParseInt(events[len(events)-1][4], 10, 64)
+		switch {
+		case err != nil || err2 != nil:
+			return mysqld.ErrProtocol
+		case next >= end:
+			return nil
+		case next <= at: // in a log of more than 4 GiB places are told modulo that
+			p.unlooked = true
+			return nil
+		}
+		from = strconv.FormatInt(next, 10)
+	}
+}
+
+// rowsOf matches what is said of the event that goes before rows of a table.
+var rowsOf = regexp.MustCompile(`(?s)^table_id: \d+ \((.*)\)$`)
+
+// event takes one of a log.
+func (p *past) event(kind, info string) {
+	if of := rowsOf.FindStringSubmatch(info); kind == "Table_map" && of != nil {
+		p.written[strings.ToLower(of[1])] = true
+	}
+	defined := targets(info)
+	for _, name := range defined {
+		p.defined[name] = true
+	}
+	verb, _, _ := strings.Cut(strings.ToLower(info), " ")
+	query := strings.HasPrefix(kind, "Query") && !slices.Contains([]string{"begin", "commit", "rollback", "savepoint", "xa"}, verb)
+	p.untold = p.untold || query && len(defined) == 0 || kind == "Transaction_payload"
+}
+
+// tokens are of a statement what names can be read from: names in quotes, with them; words; text; single signs. Comments are dropped, and so
+// are the marks of those that servers execute, which leaves what is in them.
+var tokens = regexp.MustCompile("(?s)/\\*M?!\\d*|/\\*.*?\\*/|\\*/|--(?:[ \t\r][^\n]*)?(?:\n|$)|#[^\n]*|" +
+	"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|'(?:[^'\\\\]|''|\\\\.)*'|[\\pL\\pN_$]+|\\S")
+
+// comment tells whether a token is none that is left.
+func comment(token string) bool {
+	return strings.HasPrefix(token, "/*") || token == "*/" || strings.HasPrefix(token, "#") || len(token) > 1 && strings.HasPrefix(token, "--")
+}
 
 // statement is a DDL statement that is being read.
 type statement struct {
@@ -56,8 +132,7 @@ type statement struct {
 // targets lists the tables that a statement of a binary log changes the definition of, empties, makes, renames or drops, in
 // small letters as schema.table; a dropped schema by its name. None for any other statement.
 func targets(text string) []string {
-	all := slices.DeleteFunc(tokens.FindAllString(text, -1), func(t string) bool { return strings.HasPrefix(t, "/*") })
-	s := &statement{left: all}
+	s := &statement{left: slices.DeleteFunc(tokens.FindAllString(text, -1), comment)}
 	if s.skip("use") {
 		s.schema = bare(s.next())
 		s.skip(";")
@@ -91,10 +166,10 @@ func (s *statement) object(verb string) []string {
 	for s.skip("or", "replace", "unique", "fulltext", "spatial", "online", "ignore") {
 	}
 	switch kind := strings.ToLower(s.next()); {
-	case kind == "table" && verb == "drop":
+	case (kind == "table" || kind == "sequence") && verb == "drop":
 		s.condition()
 		return s.list(",")
-	case kind == "table" && verb == "create":
+	case kind == "table" && verb == "create", kind == "sequence":
 		s.condition()
 		return s.list()
 	case kind == "table":
@@ -148,6 +223,9 @@ func (s *statement) list(links ...string) (names []string) {
 			schema, name = name, bare(s.next())
 		}
 		names = append(names, strings.ToLower(schema+"."+name))
+		if len(links) > 0 && !s.skip("nowait") && s.skip("wait") { // MariaDB's, for a lock
+			s.next()
+		}
 		if len(s.left) == 0 || !s.skip(links...) {
 			return names
 		}

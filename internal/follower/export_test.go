@@ -2,6 +2,9 @@ package follower
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 
 	"david/internal/mysqld"
 )
@@ -19,4 +22,32 @@ func (r *Record) EndsAfter(ctx context.Context, leader mysqld.Addr, since string
 	p.since = since
 	_, err = p.end(ctx)
 	return err
+}
+
+// Defined lists what binary logs say that these statements define, read so many events at a time.
+func (r *Record) Defined(ctx context.Context, leader mysqld.Addr, most int, statements ...string) (names []string, err error) {
+	p, err := r.reachBoth(ctx, leader)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	s, err := p.leader.Single(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	at, err := p.look(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range statements {
+		if err := p.leader.Exec(ctx, text); err != nil {
+			return nil, err
+		}
+	}
+	done, err := at.past(ctx, s, most)
+	if done.unlooked {
+		return nil, errors.New("not all was read")
+	}
+	return slices.Collect(maps.Keys(done.defined)), err
 }

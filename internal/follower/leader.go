@@ -87,6 +87,9 @@ func Ask(ctx context.Context, c *mysqld.Conn) (l Leader, err error) {
 	if err := l.unfiltered(ctx, c); err != nil {
 		return l, err
 	}
+	if err := sighted(ctx, c); err != nil {
+		return l, err
+	}
 	if err := tables(ctx, c); err != nil {
 		return l, err
 	}
@@ -237,7 +240,7 @@ func (l *Leader) inside(path string) (rel string, ok bool) {
 // be read.
 func tables(ctx context.Context, c *mysqld.Conn) error {
 	rows, err := c.Records(ctx, "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) AS name, ENGINE AS engine FROM information_schema.TABLES WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE') AND "+
-		"TABLE_SCHEMA NOT IN ("+systemSchemas+") AND (ENGINE NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') OR CREATE_OPTIONS LIKE '%ENCRYPT%Y%') LIMIT 3")
+		outside+" AND (ENGINE NOT IN ('InnoDB', 'MEMORY', 'BLACKHOLE', 'FEDERATED', 'SEQUENCE') OR CREATE_OPTIONS LIKE '%ENCRYPT%Y%') LIMIT 3")
 	if err != nil {
 		return err
 	}
@@ -254,7 +257,7 @@ func tables(ctx context.Context, c *mysqld.Conn) error {
 // Volatile refuses to clone a server with rows in MEMORY tables: a clone lacks them, and the first that changes stops its replication, or
 // differs unseen. Empty ones are followed as any other.
 func Volatile(ctx context.Context, c *mysqld.Conn) error {
-	tables, err := c.Records(ctx, "SELECT TABLE_SCHEMA AS in_schema, TABLE_NAME AS name FROM information_schema.TABLES WHERE ENGINE = 'MEMORY' AND TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ("+systemSchemas+")")
+	tables, err := c.Records(ctx, "SELECT TABLE_SCHEMA AS in_schema, TABLE_NAME AS name FROM information_schema.TABLES WHERE ENGINE = 'MEMORY' AND TABLE_TYPE = 'BASE TABLE' AND "+outside)
 	if err != nil {
 		return err
 	}
@@ -274,8 +277,9 @@ func Volatile(ctx context.Context, c *mysqld.Conn) error {
 	return nil
 }
 
-// systemSchemas are the servers' own.
-const systemSchemas = "'mysql', 'sys', 'information_schema', 'performance_schema'"
+// outside is a condition on tables that are in none of the servers' own schemas. MariaDB would compare the names as text, and take a schema
+// called SYS for its own.
+const outside = "CAST(TABLE_SCHEMA AS BINARY) NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
 
 func on(value string) bool { return value == "ON" || value == "1" || value == "YES" }
 

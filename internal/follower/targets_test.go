@@ -28,7 +28,14 @@ func TestTargets(t *testing.T) {
 		"use `app`; SET STATEMENT lock_wait_timeout=5 FOR TRUNCATE TABLE t":           {"app.t"},
 		"use `app`; RENAME TABLE IF EXISTS a TO b":                                    {"app.a", "app.b"},
 		"use `app`; OPTIMIZE TABLE a, x.b":                                            {"app.a", "x.b"},
-		"BEGIN":                                                                       nil, "": nil, "use": nil, "table_id: 90 (app.t)": nil,
+		"use `app`; RENAME TABLE a WAIT 3 TO b, c NOWAIT TO d":                        {"app.a", "app.b", "app.c", "app.d"},
+		"use `app`; DROP TABLE a, b WAIT 3":                                           {"app.a", "app.b"},
+		"/*!40000 truncate table d1.ddl */":                                           {"d1.ddl"},
+		"use `app`; /*M!100100 truncate */ /* x */ /*! t */":                          {"app.t"},
+		"use `app`; -- as it was\ntruncate # all\n t --":                              {"app.t"},
+		"ALTER SEQUENCE app.s RESTART 5":                                              {"app.s"},
+		"use `app`; DROP SEQUENCE IF EXISTS s, x.`--`":                                {"app.s", "x.--"},
+		"BEGIN": nil, "": nil, "use": nil, "table_id: 90 (app.t)": nil,
 	} {
 		if got := targets(text); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
@@ -39,5 +46,6 @@ func TestTargets(t *testing.T) {
 func FuzzTargets(f *testing.F) {
 	f.Add("use `app`; ALTER TABLE t RENAME TO `x`.`u`, COMMENT 'with table v'")
 	f.Add("drop table a,`b`.c /* x */")
+	f.Add("/*!40000 rename table a wait 3 to b */ -- x\n# y")
 	f.Fuzz(func(t *testing.T, text string) { targets(text) })
 }

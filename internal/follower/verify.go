@@ -18,14 +18,14 @@ import (
 type Verdict struct {
 	Tables    int      `json:"tables"`
 	Different []string `json:"different,omitempty"`
-	Changed   []string `json:"changed,omitempty"` // by DDL, each time they were looked at: not compared
+	Changed   []string `json:"changed,omitempty"` // each time they were looked at, and by no snapshot kept as they were: not compared
 	At        string   `json:"at"`                // the GTIDs that both had
 }
 
 // ErrDifferent says that leader and follower differ in rows, ErrChanged that some tables were not compared.
 var (
 	ErrDifferent = errors.New("rows differ")
-	ErrChanged   = errors.New("tables were changed by CREATE, ALTER, RENAME, TRUNCATE or DROP each time they were looked at, and so not compared; all others have the same rows")
+	ErrChanged   = errors.New("tables were changed by CREATE, ALTER, RENAME, TRUNCATE or DROP each time they were looked at, or written though no snapshot keeps them (sequences, engines without transactions), and so not compared; all others have the same rows")
 )
 
 // errStays says that a follower was left as it was for a comparison.
@@ -135,6 +135,11 @@ func (r *Record) reachBoth(ctx context.Context, leader mysqld.Addr) (pair, error
 func (p pair) close() error { return errors.Join(p.leader.Close(), p.follower.Close()) }
 
 func (p pair) verify(ctx context.Context) (v Verdict, err error) {
+	for _, side := range []*mysqld.Conn{p.leader, p.follower} {
+		if err := sighted(ctx, side); err != nil {
+			return v, err
+		}
+	}
 	session, err := p.leader.Single(ctx)
 	if err != nil {
 		return v, err
@@ -147,23 +152,23 @@ func (p pair) verify(ctx context.Context) (v Verdict, err error) {
 	}
 	defer own.Close()
 	var at spot
+	var f found
 	for i := range looks {
 		if at, err = p.meet(ctx, session); err != nil {
 			return v, err
 		}
-		all, different, err := sides{session, own}.compare(ctx, v.Different)
-		if err != nil {
+		if f, err = (sides{session, own}).compare(ctx, f.open()); err != nil {
 			return v, err
 		}
-		v.At, v.Different = at.gtids, different
+		v.At, v.Different = at.gtids, f.different
 		if i == 0 {
-			v.Tables = all
+			v.Tables = f.tables
 		}
-		if len(different) == 0 {
+		if len(f.open()) == 0 {
 			return v, nil
 		}
 	}
-	v.Different, v.Changed, err = p.altered(ctx, session, at, v.Different)
+	v.Different, v.Changed, err = f.altered(ctx, session, at)
 	v.Tables -= len(v.Changed)
 	switch {
 	case len(v.Different) > 0:

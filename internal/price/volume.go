@@ -368,6 +368,7 @@ type Option struct {
 	Volumes    int     `json:"volumes"`
 	EachIOPS   float64 `json:"each_iops"` // of one volume, as it is sold
 	EachGiB    float64 `json:"each_gib"`
+	EachMiBs   float64 `json:"each_mib_s,omitempty"` // 0: not known
 	IOPSPerGiB float64 `json:"iops_per_gib"`
 	USDPerIOPS float64 `json:"usd_per_iops"`
 	// WithMachine is USDMonth and the price of the machine they are for; 0 where none was named, or its price
@@ -435,7 +436,7 @@ func (c Catalogue) option(v Volume, l layout, w Wish, m *Machine) (Option, error
 	}
 	n := float64(l.n)
 	o := Option{Name: v.Name + ", " + l.name, Volume: v.Name, Layout: l.name, IOPS: n * l.one.iops, GiB: n * l.one.gib, MiBs: n * l.one.bandwidth.MiB(),
-		Volumes: l.n, EachIOPS: l.one.iops, EachGiB: l.one.gib,
+		Volumes: l.n, EachIOPS: l.one.iops, EachGiB: l.one.gib, EachMiBs: l.one.bandwidth.MiB(),
 		Note: note(v), Source: v.Source, Date: v.Date, UncertainPrice: v.doubts("price", "iops_price", "bandwidth_price", "sizes"),
 		UncertainIOPS: v.doubts("base_iops", "iops_per_gib", "min_iops", "max_iops", "max_iops_per_gib")}
 	if l.one.disk != nil && l.one.disk.Uncertain {

@@ -51,7 +51,7 @@ func (r Request) buyNodes(c price.Catalogue, v price.Volume, n int, w price.Wish
 // nodeOf is one node with its volume: it gives no more than its machine lets through.
 func nodeOf(o price.Option, m price.Machine) price.Option {
 	usd := o.WithMachine - o.USDMonth
-	o.Name, o.EachIOPS = m.Name, o.IOPS
+	o.Name, o.EachIOPS, o.EachMiBs = m.Name, o.IOPS, o.MiBs
 	o.Parts = append(o.Parts, price.Part{What: "node " + m.Name, Count: 1, USDEach: usd, USDMonth: usd})
 	o.UncertainPrice = o.UncertainPrice || m.Doubt("price")
 	return o

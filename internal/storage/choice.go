@@ -107,6 +107,9 @@ func (r Request) lost(rule Rule, o price.Option, whole Rates) (string, *Rates) {
 	n := o.Volumes
 	reads, writes := rule.left(n)
 	left := r.rates(min(whole.Reads, o.EachIOPS*rule.reads(n)*reads), min(whole.Writes, o.EachIOPS*rule.writes(n)*writes))
+	if pages := float64(n) * o.EachMiBs * (1 << 20) / page; pages > 0 { // their bandwidth is lost with them
+		left = left.least(r.rates(pages*reads, pages/rule.copies(n)*writes))
+	}
 	what := rule.danger(n)
 	if left.Mix < r.IOPS-0.5 {
 		what += "; fewer IOPS than asked for"

@@ -29,7 +29,8 @@ func (l Layout) String() string {
 }
 
 // ParseLayouts reads a list of short names with commas between them, as in one,stripe4,raid10x4,raidz4. Each
-// may stand there once. An error names the one that is wrong, and what it could be.
+// may stand there once. An error names the one that is wrong, and what it could be where it is to be measured: Ceph's are planned only, but for
+// ceph-rbd, an image of a cluster that is there, which is no layout of volumes and not read here.
 func ParseLayouts(text string) ([]Layout, error) {
 	var list []Layout
 	for name := range strings.SplitSeq(text, ",") {
@@ -61,7 +62,7 @@ func parseLayout(name string) (Layout, error) {
 			return l, l.check(r)
 		}
 	}
-	return Layout{}, fmt.Errorf("%q is no layout: want one, stripeN, raid10xN, raidzN, raidz2xN, ceph2xN or ceph3xN, with N volumes", name)
+	return Layout{}, fmt.Errorf("%q is no layout: want one, stripeN, raid10xN, raidzN or raidz2xN, with N volumes, or ceph-rbd", name)
 }
 
 // check holds the number of volumes against the rule.

@@ -108,6 +108,23 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// TestLostBandwidth: with a lost volume its bandwidth is lost, too, where that is what bounds the whole: 3 x 140 MiB/s are 26,880 pages, of which
+// two thirds are left.
+func TestLostBandwidth(t *testing.T) {
+	r := ask(20_000, 1024)
+	r.Bandwidth = 100 << 20
+	for kind, copies := range map[Kind]float64{Ceph2: 2, Ceph3: 3} {
+		c := plan(t, "Google", r).of(t, kind, "gcp-hyperdisk-balanced")
+		near(t, c.Name+", nodes", float64(c.Volumes), 3)
+		near(t, c.Name+", reads", c.IOPS.Reads, 26_880)
+		near(t, c.Name+", reads with one lost", c.Degraded.Reads, 17_920)
+		near(t, c.Name+", writes with one lost", c.Degraded.Writes, 17_920/copies)
+		if !strings.Contains(c.Lost, "fewer IOPS than asked for") {
+			t.Errorf("%s: %q", c.Name, c.Lost)
+		}
+	}
+}
+
 // What was measured under ZFS of RAIDZ1 of four disks of 500 IOPS; it is said to be a guess, as the writes were not synced.
 func TestRAIDZAsMeasured(t *testing.T) {
 	r, _ := Layout{RAIDZ1, 4}.rule()
