@@ -139,10 +139,31 @@ func (r *Record) unlike(ctx context.Context, leader mysqld.Addr) (string, error)
 		return "follows nobody any more", nil
 	}
 	bound, err := conn.ReadOnly(ctx)
-	if err == nil && bound == "" {
+	if err != nil {
+		return "", err
+	}
+	if bound == "" {
 		return "takes writes (its server is not read_only)", nil
 	}
-	return "", err
+	return r.written(ctx, leader, conn)
+}
+
+// written tells of transactions that a follower has and its leader has not; of MySQL's only the leader knows, where it answers.
+func (r *Record) written(ctx context.Context, leader mysqld.Addr, own *mysqld.Conn) (string, error) {
+	p := r.pair(nil, own)
+	if !p.maria {
+		of, err := r.reach(ctx, leader)
+		if err != nil {
+			return "", nil
+		}
+		defer of.Close()
+		p.leader = of
+	}
+	more, err := p.strays(ctx)
+	if err != nil || more == "" {
+		return "", err
+	}
+	return "has transactions that its leader has not (" + more + ")", nil
 }
 
 // listed asks a follower's server for its replicas.

@@ -257,6 +257,7 @@ func (x *scene) strays(r *follower.Record, own *mysqld.Conn) {
 		if _, err := r.Verify(x.t.Context(), x.leader); !errors.Is(err, follower.ErrDiverged) || !strings.Contains(err.Error(), ": "+stray+"; somebody wrote to it") {
 			x.t.Errorf("a transaction of its own: %v", err)
 		}
+		x.unique(r, "has transactions that its leader has not ("+stray+")")
 	}
 	if _, err := r.Verify(x.t.Context(), x.leader); err != nil {
 		x.t.Error(err)

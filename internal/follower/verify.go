@@ -90,6 +90,8 @@ func (p pair) hears(ctx context.Context) error {
 		return refuse("cannot compare the rows: the follower follows nobody any more: david follower promote makes it a server of its own, for good")
 	case purged(s):
 		return fmt.Errorf("cannot compare the rows: %w (%s)", ErrPurged, s["last_io_error"])
+	case s["io_running"] == "No" && s["sql_running"] == "No": // by errors: to start one would have MariaDB throw away what was received
+		return refuse("cannot compare the rows: the follower neither receives (%s) nor applies (%s): mend that first", cmp.Or(s["last_io_error"], "stopped"), cmp.Or(s["last_sql_error"], "stopped"))
 	case s["io_running"] == "No":
 		return refuse("cannot compare the rows: the follower receives nothing (%s): mend that, then %s IO_THREAD there", cmp.Or(s["last_io_error"], "somebody has just stopped that"), p.start)
 	}
