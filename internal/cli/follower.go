@@ -100,8 +100,16 @@ func (a *app) followerStartCommand() *cobra.Command {
 		Args:  exactArgs(1, "the name of a follower"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withFollower(f, args[0], func(r *follower.Record, leader mysqld.Addr) error {
-				if err := r.Start(cmd.Context(), leader, patience); err != nil {
+				was := r.State
+				err := r.Start(cmd.Context(), leader, patience)
+				if err != nil && !errors.Is(err, follower.ErrAccountLeft) {
 					return err
+				}
+				if r.State != was {
+					a.remark("a promotion of %s had been interrupted, and is done now: it follows nobody, and takes writes", r.Name)
+				}
+				if err != nil {
+					a.remark("%s runs, but %v", r.Name, err)
 				}
 				fmt.Fprintf(a.out, "%s runs on port %d\n", r.Name, r.Port)
 				return nil
@@ -254,8 +262,14 @@ func (a *app) followerDropCommand() *cobra.Command {
 }
 
 func (a *app) drop(ctx context.Context, f followerFlags, r *follower.Record, leader mysqld.Addr) error {
-	if r.State == follower.Promoted && !f.promoted {
-		return usage("%s was promoted: what was written to it since is nowhere else; --promoted drops it all the same", r.Name)
+	if !f.promoted {
+		why, err := r.Unique(ctx, leader)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			return usage("%s %s: what was written to it since is nowhere else; --promoted drops it all the same", r.Name, why)
+		}
 	}
 	what := fmt.Sprintf("the server on port %d, the folder %s", r.Port, r.Dir)
 	if r.Account != "" {

@@ -200,10 +200,28 @@ func TestFollowerKilled(t *testing.T) {
 	l.secretless()
 	l.ownLogs()
 	l.does(exitDone, "nothing was changed", l.args("drop", "k")...)
+	l.readOnly("OFF")
+	l.does(exitUsage, "k takes writes (its server is not read_only): what was written to it since is nowhere else; --promoted drops", l.args("drop", "k", "--apply")...)
+	l.readOnly("ON")
 	l.does(exitDone, "k takes writes", l.args("promote", "k", "--apply")...)
 	l.does(exitUsage, "--promoted drops it all the same", l.args("drop", "k", "--apply")...)
 	l.does(exitDone, "removed: the server", l.args("drop", "k", "--apply", "--promoted")...)
 	l.clean()
+}
+
+// readOnly sets the variable on the follower k.
+func (l *leading) readOnly(to string) {
+	l.t.Helper()
+	a := l.Socket("david")
+	a.Address = filepath.Join(l.dir, "david-k", "run", "sock")
+	own, err := mysqld.Open(l.t.Context(), a)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer own.Close()
+	if err := own.Exec(l.t.Context(), "SET GLOBAL read_only = "+to); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 // linked names the leader's data directory by a link, and its binary logs by whole paths.

@@ -91,7 +91,8 @@ type Plan struct {
 	dir     string // david's, of this volume
 	lock    *os.File
 	started <-chan error // how the start command ended
-	working string       // the processes that were found at work on the volume, so that nothing is started
+	working string       // which processes work on the volume, or are about to, so that nothing is started
+	worked  string       // the same of the past
 }
 
 // Look finds out who has the volume and what would be done, and refuses what must not be.

@@ -2,8 +2,10 @@ package failover
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -103,33 +105,118 @@ func (p *Plan) serve(ctx context.Context, mounted bool) error {
 	return nil
 }
 
-// starts plans the start of a server, unless one recovers on the volume already, as after a david that was killed: a second
-// would run beside it.
+// starts plans the start of a server, unless one recovers on the volume already, or is about to, as after a david that was killed: a
+// second would run beside it.
 func (p *Plan) starts(mounted bool) error {
+	if err := p.early(mounted); err != nil {
+		return err
+	}
+	if p.working != "" {
+		p.Notes = append(p.Notes, p.working+" already: an answer is waited for, and nothing is started beside it")
+		return nil
+	}
+	p.step(Starting, func(context.Context) error { return p.start() }, p.q.Start...)
+	return nil
+}
+
+// early sees who works on the volume, or was started to do so.
+func (p *Plan) early(mounted bool) error {
 	if mounted {
 		working, err := workers(p.q.Mount)
 		if err != nil {
 			return err
 		}
-		if p.working = process.Names(working); p.working != "" {
-			p.Notes = append(p.Notes, p.working+" works on the volume already: an answer is waited for, and nothing is started beside it")
+		if len(working) > 0 {
+			p.working, p.worked = process.Names(working)+" works on the volume", process.Names(working)+" worked on the volume"
 			return nil
 		}
 	}
-	log := filepath.Join(p.dir, "start.log")
-	p.step(Starting, func(context.Context) error { return p.start(log) }, p.q.Start...)
-	return nil
+	begun, err := p.begun()
+	if len(begun) > 0 {
+		p.working = process.Names(begun) + " was started by an earlier run"
+		p.worked = p.working
+	}
+	return err
 }
 
+// beginning is what is on record of the command that starts the server.
+type beginning struct {
+	By   process.ID `json:"by"`
+	Boot string     `json:"boot"` // of the machine
+}
+
+func (p *Plan) startLog() string { return filepath.Join(p.dir, "start.log") }
+
+func (p *Plan) startRecord() string { return filepath.Join(p.dir, "started.json") }
+
 // start begins to start the server; how that goes recover sees.
-func (p *Plan) start(log string) error {
-	f, err := home.Create(log, 0o600)
+func (p *Plan) start() error {
+	f, err := home.Create(p.startLog(), 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	_, p.started, err = process.Detached(p.q.Start, f)
-	return err
+	var now beginning
+	if now.By, p.started, err = process.Detached(p.q.Start, f); err != nil {
+		return err
+	}
+	if now.Boot, err = boot(); err != nil {
+		return err
+	}
+	text, err := json.Marshal(now)
+	if err == nil {
+		err = home.Write(p.startRecord()+".tmp", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(p.startRecord()+".tmp", p.startRecord())
+	}
+	if err != nil {
+		return fmt.Errorf("%s was started, and cannot be put on record: %w", strings.Join(p.q.Start, " "), err)
+	}
+	return nil
+}
+
+// begun lists what still runs of the command by which an earlier david had the server started, which may have no file of the volume
+// open yet. That was killed before it had put it on record where only what the command prints is open.
+func (p *Plan) begun() (list []process.Holder, err error) {
+	if log, err := os.Lstat(p.startLog()); err == nil {
+		printing, err := process.Openers(log)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range printing {
+			if o.Writes && !o.Own {
+				list = append(list, o.Holder)
+			}
+		}
+	}
+	text, err := home.ReadOwn(p.startRecord(), 1<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return list, nil
+	}
+	var was beginning
+	if err == nil {
+		err = json.Unmarshal(text, &was)
+	}
+	if err != nil {
+		return list, fmt.Errorf("cannot read whether an earlier run has started the server: %w; see whether it has, and remove %s", err, p.startRecord())
+	}
+	if now, err := boot(); err != nil || now != was.Boot {
+		return list, err
+	}
+	session, err := process.Session(was.By)
+	for _, h := range session {
+		if !slices.Contains(list, h) {
+			list = append(list, h)
+		}
+	}
+	return list, err
+}
+
+// boot names the time since the machine was booted.
+func boot() (string, error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text)), err
 }
 
 // recover waits until the server answers, and makes sure that it serves from the volume.
@@ -158,6 +245,11 @@ func (p *Plan) recover(ctx context.Context) error {
 		if p.started != nil || worksOn(p.q.Mount) {
 			seen = time.Now()
 		}
+		if p.worked != "" && time.Since(seen) > deserted { // who was started to work on it may take its time
+			if begun, err := p.begun(); err == nil && len(begun) > 0 {
+				seen = time.Now()
+			}
+		}
 		if time.Since(seen) > deserted {
 			return fmt.Errorf("%w: it has ended, its error log says why; nobody has worked on the volume for %s%s", ErrServer, deserted, p.inTheWay())
 		}
@@ -168,12 +260,12 @@ func (p *Plan) recover(ctx context.Context) error {
 // it again within seconds, where it does.
 const deserted = 20 * time.Second
 
-// inTheWay says who worked on the volume, and so kept --start from being run.
+// inTheWay says who kept --start from being run.
 func (p *Plan) inTheWay() string {
-	if p.working == "" {
+	if p.worked == "" {
 		return ""
 	}
-	return "; " + p.working + " worked on the volume, so that --start was not run: end it where it is no server"
+	return "; " + p.worked + ", so that --start was not run: end it where it is no server"
 }
 
 // workers lists the processes that write on a mount, and the servers that are about to: those have their working directory there

@@ -101,6 +101,71 @@ func (r *Record) Replicas(ctx context.Context, leader mysqld.Addr) (names []stri
 	return names, nil
 }
 
+// Unique says why a follower's data may be nowhere else; "" where all that it has is its leader's. The record alone does not tell: a
+// promotion may have been cut short, or somebody have promoted it by hand.
+func (r *Record) Unique(ctx context.Context, leader mysqld.Addr) (string, error) {
+	if r.State == Promoted {
+		return "was promoted", nil
+	}
+	if r.State != Following || r.gone() {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, replicasPatience)
+	defer cancel()
+	why, err := r.unlike(ctx, leader)
+	switch {
+	case mysqld.Number(err) != 0:
+		return "", refuse("the server of %s does not tell whether it follows its leader: %w; give an account that it lets in and that may ask (SHOW REPLICA STATUS), or end it first", r.Name, err)
+	case err == nil:
+		return why, nil
+	case r.Promoting != nil || r.opened():
+		return "was about to be promoted when that was cut short, and its server, which does not answer, may have taken writes since (david follower start ends what was begun)", nil
+	}
+	return "", nil
+}
+
+// unlike asks a follower's server whether it takes others' changes than its leader's.
+func (r *Record) unlike(ctx context.Context, leader mysqld.Addr) (string, error) {
+	conn, err := mysqld.Open(ctx, r.addr(leader))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	s, err := r.pair(nil, conn).replication(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s == nil {
+		return "follows nobody any more", nil
+	}
+	bound, err := conn.ReadOnly(ctx)
+	if err != nil {
+		return "", err
+	}
+	if bound == "" {
+		return "takes writes (its server is not read_only)", nil
+	}
+	return r.written(ctx, leader, conn)
+}
+
+// written tells of transactions that a follower has and its leader has not; of MySQL's only the leader knows, where it answers.
+func (r *Record) written(ctx context.Context, leader mysqld.Addr, own *mysqld.Conn) (string, error) {
+	p := r.pair(nil, own)
+	if !p.maria {
+		of, err := r.reach(ctx, leader)
+		if err != nil {
+			return "", nil
+		}
+		defer of.Close()
+		p.leader = of
+	}
+	more, err := p.strays(ctx)
+	if err != nil || more == "" {
+		return "", err
+	}
+	return "has transactions that its leader has not (" + more + ")", nil
+}
+
 // listed asks a follower's server for its replicas.
 func (r *Record) listed(ctx context.Context, leader mysqld.Addr) ([]map[string]string, error) {
 	conn, err := mysqld.Open(ctx, r.addr(leader))
@@ -295,8 +360,11 @@ func (r *Record) gone() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// kind says what a record is of, in a word.
+// kind says what a record is of, in a word, or what has become of it.
 func (r *Record) kind() string {
+	if r.State == Following && r.Promoting != nil && !r.Promoting.Alive() {
+		return "follower, a promotion was interrupted (david follower promote or start ends that)"
+	}
 	if r.State == Following {
 		return "follower"
 	}
@@ -314,7 +382,7 @@ func (r *Record) Status() string {
 	case len(all) == 0:
 		return r.kind() + ", its server does not run"
 	case r.State == Following && r.Comparing != nil && !r.Comparing.Alive():
-		return r.kind() + ", its server runs; a comparison was interrupted: it applies nothing until david follower start"
+		return r.kind() + ", its server runs; a comparison was interrupted: it may apply nothing; david follower start has it go on, or says what keeps it from that"
 	case r.State == Following: // whether it does its server alone can tell, and one has to log in to ask
 		return r.kind() + ", its server runs"
 	}

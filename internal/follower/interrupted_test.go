@@ -101,6 +101,8 @@ func TestVerifyInterrupted(t *testing.T) {
 			if err := r.Drop(t.Context(), x.leader, true); err != nil {
 				t.Error(err)
 			}
+			x.temporary(flavour == "mariadb")
+			x.deafBefore(x.clone("two"))
 			x.nothingLeft()
 		})
 	}
@@ -164,6 +166,104 @@ func (x *scene) deaf(r *follower.Record) {
 	x.applies(r, own, 4500)
 }
 
+// temporary: before a MariaDB is cloned it is told that temporary tables may be open whose names are in its binary log.
+func (x *scene) temporary(warns bool) {
+	x.t.Helper()
+	s, err := x.conn.Single(x.t.Context())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer s.Close()
+	for _, statement := range []string{"CREATE TEMPORARY TABLE app.gone (id INT)", "DROP TEMPORARY TABLE app.gone"} {
+		want := warns && strings.HasPrefix(statement, "CREATE")
+		if err := s.Exec(x.t.Context(), statement); err != nil {
+			x.t.Fatal(err)
+		}
+		q, said := x.request("never"), ""
+		q.Say = func(text string) { said += text }
+		if _, err := follower.Prepare(x.t.Context(), q); err != nil || strings.Contains(said, "may have temporary tables open") != want {
+			x.t.Errorf("%s: %q, %v", statement, said, err)
+		}
+	}
+}
+
+// deafBefore: one that receives nothing already is not compared, and goes on applying what it has received; nor is a MySQL that has
+// transactions of its own.
+func (x *scene) deafBefore(r *follower.Record) {
+	x.t.Helper()
+	own := x.open(x.own(r))
+	x.strays(r, own)
+	letGo := x.waiting(r, own)
+	x.received(r, own, "INSERT INTO app.t1 VALUES (4600, 1, 'received')")
+	io := map[bool]string{true: "REPLICA IO_THREAD", false: "SLAVE IO_THREAD"}[r.Flavour == mycnf.MySQL]
+	x.exec(own, "STOP "+io)
+	x.purge("INSERT INTO app.t0 VALUES (4601, 1, 'missed')")
+	x.exec(own, "START "+io)
+	for end := time.Now().Add(time.Minute); x.thread(r, own, "io") != "No"; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			x.t.Fatal("it receives what its leader has not got any more")
+		}
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Verify(x.t.Context(), x.leader)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, follower.ErrPurged) || r.Comparing != nil || strings.Contains(err.Error(), "follower start") {
+			x.t.Errorf("a follower that receives nothing: %v, %+v", err, r.Comparing)
+		}
+		letGo()
+	case <-time.After(10 * time.Second): // its thread is to stop, and waits for the lock
+		letGo()
+		x.t.Errorf("a follower that receives nothing is compared: %v", <-done)
+	}
+	if sql := x.thread(r, own, "sql"); sql != "Yes" {
+		x.t.Fatalf("a comparison that was refused has it applying: %s", sql)
+	}
+	for end := time.Now().Add(time.Minute); x.count(own, "app.t1 WHERE id = 4600") == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			x.t.Fatal("what it had received is not applied")
+		}
+	}
+	if err := r.Drop(x.t.Context(), x.leader, true); err != nil {
+		x.t.Error(err)
+	}
+}
+
+// strays gives a MySQL a transaction that its leader has not, which the next comparison names; then its leader has it, too.
+func (x *scene) strays(r *follower.Record, own *mysqld.Conn) {
+	x.t.Helper()
+	if r.Flavour != mycnf.MySQL {
+		return
+	}
+	const stray = "0f0f0f0f-0f0f-0f0f-0f0f-0f0f0f0f0f0f:1"
+	for _, c := range []*mysqld.Conn{own, x.conn} {
+		s, err := c.Single(x.t.Context())
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		for _, text := range []string{"SET GLOBAL super_read_only = OFF", "SET gtid_next = '" + stray + "'", "BEGIN", "COMMIT", "SET gtid_next = AUTOMATIC"} {
+			if err := s.Exec(x.t.Context(), text); err != nil {
+				x.t.Fatal(err)
+			}
+		}
+		s.Close()
+		if c == x.conn {
+			break
+		}
+		x.exec(own, "SET GLOBAL super_read_only = ON")
+		if _, err := r.Verify(x.t.Context(), x.leader); !errors.Is(err, follower.ErrDiverged) || !strings.Contains(err.Error(), ": "+stray+"; somebody wrote to it") {
+			x.t.Errorf("a transaction of its own: %v", err)
+		}
+		x.unique(r, "has transactions that its leader has not ("+stray+")")
+	}
+	if _, err := r.Verify(x.t.Context(), x.leader); err != nil {
+		x.t.Error(err)
+	}
+}
+
 // killed is a comparison that was ended by kill -9, and the follower's record after it.
 func (x *scene) killed(r *follower.Record, own *mysqld.Conn) *follower.Record {
 	x.t.Helper()
@@ -189,7 +289,7 @@ func (x *scene) killed(r *follower.Record, own *mysqld.Conn) *follower.Record {
 		x.t.Fatal(err)
 	}
 	x.t.Cleanup(func() { r.Close() })
-	if status := r.Status(); !strings.Contains(status, "a comparison was interrupted: it applies nothing until david follower start") {
+	if status := r.Status(); !strings.Contains(status, "a comparison was interrupted: it may apply nothing; david follower start has it go on, or says") {
 		x.t.Error(status)
 	}
 	return r
@@ -225,16 +325,23 @@ func (x *scene) goesOn(r *follower.Record) *follower.Record {
 	return r
 }
 
-// comesUp: a start of a follower whose server was started already, and does not answer yet, waits for that.
-func (x *scene) comesUp(r *follower.Record) {
+// begin starts a follower's server by its my.cnf alone, as a service manager does.
+func (x *scene) begin(r *follower.Record) *exec.Cmd {
 	x.t.Helper()
-	kill(x.t, r)
 	cmd := exec.Command(r.Launch[0], append(r.Launch[1:], "--defaults-file="+filepath.Join(r.Dir, "my.cnf"))...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(r.UID), Gid: uint32(r.GID)}}
 	if err := cmd.Start(); err != nil {
 		x.t.Fatal(err)
 	}
 	go cmd.Wait() // it is killed when the follower is dropped
+	return cmd
+}
+
+// comesUp: a start of a follower whose server was started already, and does not answer yet, waits for that.
+func (x *scene) comesUp(r *follower.Record) {
+	x.t.Helper()
+	kill(x.t, r)
+	cmd := x.begin(r)
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		x.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"david/internal/home"
 	"david/internal/mysqld"
+	"david/internal/process"
 )
 
 // Promote makes a follower a server of its own that takes writes: what it has received is applied, it follows
@@ -33,6 +34,9 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr, say func(strin
 	}
 	own, err := mysqld.Open(ctx, r.addr(leader))
 	if err != nil {
+		if all, also := r.processes(); also == nil && len(all) == 0 {
+			err = fmt.Errorf("%w; its server does not run: david follower start %s starts it", err, r.Name)
+		}
 		return "", err
 	}
 	defer own.Close()
@@ -48,6 +52,11 @@ func (r *Record) Promote(ctx context.Context, leader mysqld.Addr, say func(strin
 	was, err := p.replication(ctx)
 	if err != nil {
 		return "", err
+	}
+	if r.Promoting != nil && was != nil && p.leader != nil { // cut short before it was free: its leader may have more by now
+		if err := r.takeUp(ctx, p); err != nil {
+			return "", err
+		}
 	}
 	if err := r.goOn(ctx, p); err != nil {
 		return "", err
@@ -146,30 +155,90 @@ func (p pair) got(ctx context.Context) (string, error) {
 
 // free has a follower that has applied all take writes, and follow nobody.
 func (r *Record) free(ctx context.Context, p pair, leader mysqld.Addr) error {
-	if err := r.writable(); err != nil {
-		return err
-	}
-	statements := []string{p.stop, p.reset}
-	if !p.maria {
-		statements = append(statements, "SET GLOBAL super_read_only = OFF")
-	}
-	statements = append(statements, "SET GLOBAL read_only = OFF")
-	if r.Account != "" {
-		statements = append(statements, "DROP USER IF EXISTS "+r.Account)
-	}
-	if on(r.Events) {
-		statements = append(statements, "SET GLOBAL event_scheduler = ON")
-	}
-	for _, s := range statements {
-		if err := p.follower.Exec(ctx, s); err != nil {
+	for _, step := range r.freeing(ctx, p) {
+		if err := step(); err != nil {
 			return fmt.Errorf("cannot promote the follower %s, the same command goes on: %w", r.Name, err)
 		}
 	}
-	r.State, r.Comparing = Promoted, nil
-	if err := r.save(); err != nil {
+	return r.expel(ctx, leader)
+}
+
+// freeing are the steps of a promotion. Where it is cut short between any two of them, and the server ends, too, none that still
+// follows starts as one that takes writes: my.cnf is changed once it is on the disk that it follows nobody.
+func (r *Record) freeing(ctx context.Context, p pair) (steps []func() error) {
+	does := func(statements ...string) {
+		for _, s := range statements {
+			steps = append(steps, func() error { return p.follower.Exec(ctx, s) })
+		}
+	}
+	steps = append(steps, r.begins)
+	does(p.stop, p.reset)
+	steps = append(steps, func() error {
+		return r.guarded(ctx, startPatience, func() error { return flush(ctx, r.data()) })
+	}, func() error { return r.reconfigure(true) })
+	if !p.maria {
+		does("SET GLOBAL super_read_only = OFF")
+	}
+	does("SET GLOBAL read_only = OFF")
+	if r.Account != "" {
+		does("DROP USER IF EXISTS " + r.Account)
+	}
+	if on(r.Events) {
+		does("SET GLOBAL event_scheduler = ON")
+	}
+	return append(steps, func() error {
+		r.State, r.Comparing, r.Promoting = Promoted, nil, nil
+		return r.save()
+	})
+}
+
+// begins notes that a promotion is past what can be refused: whoever finds that later asks the server how far it came.
+func (r *Record) begins() error {
+	self, err := process.Identify(os.Getpid())
+	if err != nil {
 		return err
 	}
-	return r.expel(ctx, leader)
+	r.Promoting = &self
+	return r.save()
+}
+
+// settle ends what a promotion has left that was cut short: a follower that follows nobody is promoted, one that still follows is
+// read-only again, also where an earlier david had changed its my.cnf first.
+func (r *Record) settle(ctx context.Context, own *mysqld.Conn, leader mysqld.Addr) error {
+	if r.State != Following || r.Promoting == nil && !r.opened() {
+		return nil
+	}
+	p := r.pair(nil, own)
+	s, err := p.replication(ctx)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		return r.free(ctx, p, leader)
+	}
+	statements := []string{"SET GLOBAL read_only = ON", "SET GLOBAL event_scheduler = OFF"}
+	if !p.maria {
+		statements = append(statements, "SET GLOBAL super_read_only = ON")
+	}
+	if err := r.reconfigure(false); err != nil {
+		return err
+	}
+	for _, s := range statements {
+		if err := own.Exec(ctx, s); err != nil {
+			return fmt.Errorf("cannot have the follower %s be read-only again: %w", r.Name, err)
+		}
+	}
+	r.Promoting = nil
+	return r.save()
+}
+
+// withheld are options that keep a server from replication, writes and events, whatever its my.cnf says and its data hold.
+func (r *Record) withheld() []string {
+	options := []string{"--" + r.words().skip, "--read-only=ON", "--event-scheduler=OFF"}
+	if !mariaDB(r.Flavour) {
+		options = append(options, "--super-read-only=ON")
+	}
+	return options
 }
 
 // nearPatience is how long a follower may take to have what its leader had when it was to be promoted.
@@ -192,14 +261,13 @@ func (p pair) receiving(ctx context.Context) error {
 		return err
 	}
 	lacks, err := p.lacks(ctx)
-	if err == nil && lacks != "" {
-		mend := p.start + " there first; of a leader that does not answer it is promoted without"
-		if why := s["last_io_error"]; why != "" {
-			mend = "and cannot get it (" + why + "): drop it and clone again, or stop the leader, without which it is promoted as it is"
-		}
-		err = refuse("the follower lacks what its leader has (%s), and does not ask for it: %s", lacks, mend)
+	if err != nil || lacks == "" {
+		return err
 	}
-	return err
+	if why := s["last_io_error"]; why != "" {
+		return refuse("the follower lacks what its leader has (%s), and cannot get it (%s): drop it and clone again, or stop the leader, without which it is promoted as it is", lacks, why)
+	}
+	return refuse("the follower lacks what its leader has (%s), and does not ask for it: %s there first; of a leader that does not answer it is promoted without", lacks, p.start)
 }
 
 // lacks returns the GTIDs that the leader has and the follower has not; "" where there are none, or the leader does not
@@ -398,24 +466,56 @@ func (p pair) discards() string {
 	return ""
 }
 
-// writable takes out of the follower's my.cnf what keeps writes off.
-func (r *Record) writable() error {
-	text, err := home.Read(r.cnf(), 1<<20)
+// opened tells whether the follower's my.cnf has its server take writes.
+func (r *Record) opened() bool {
+	text, err := home.Read(r.cnf(), mostConfigured)
+	return err == nil && slices.Contains(strings.Split(string(text), "\n"), "read_only=OFF")
+}
+
+// mostConfigured is read of a follower's my.cnf, in bytes.
+const mostConfigured = 1 << 20
+
+// reconfigure has the follower's my.cnf let its server take writes and run events, or not. When it returns nil that is there after a
+// crash.
+func (r *Record) reconfigure(open bool) error {
+	text, err := home.Read(r.cnf(), mostConfigured)
 	if err != nil {
 		return fmt.Errorf("cannot read the follower's my.cnf: %w", err)
 	}
-	change := map[string]string{"read_only=ON": "read_only=OFF", "super_read_only=ON": "super_read_only=OFF"}
+	from, to := []string{"read_only=ON", "super_read_only=ON"}, []string{"read_only=OFF", "super_read_only=OFF"}
 	if on(r.Events) {
-		change["event_scheduler=OFF"] = "event_scheduler=ON"
+		from, to = append(from, "event_scheduler=OFF"), append(to, "event_scheduler=ON")
+	}
+	if !open {
+		from, to = to, from
 	}
 	lines := strings.Split(string(text), "\n")
 	for i, line := range lines {
-		if to, ok := change[line]; ok {
-			lines[i] = to
+		if at := slices.Index(from, line); at >= 0 {
+			lines[i] = to[at]
 		}
 	}
-	if err := home.Write(r.cnf()+".tmp", []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+	if err := r.writeCnf(strings.Join(lines, "\n")); err != nil {
 		return fmt.Errorf("cannot write the follower's my.cnf: %w", err)
 	}
-	return os.Rename(r.cnf()+".tmp", r.cnf())
+	return nil
+}
+
+func (r *Record) writeCnf(text string) error {
+	f, err := home.Create(r.cnf()+".tmp", 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), r.cnf()); err != nil {
+		return err
+	}
+	dir, err := os.Open(r.Dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

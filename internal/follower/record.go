@@ -80,6 +80,8 @@ type Record struct {
 	Held *hold.Target `json:"held,omitempty"`
 	// Comparing is the david that compares its rows, or has not had it go on afterwards.
 	Comparing *process.ID `json:"comparing,omitempty"`
+	// Promoting is the david that promotes it, or was cut short when all was applied and it was about to be free, or was.
+	Promoting *process.ID `json:"promoting,omitempty"`
 	Times     Times       `json:"times"`
 
 	dir  string // of the record

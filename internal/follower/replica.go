@@ -313,10 +313,10 @@ func (p pair) reach(ctx context.Context, goal string) error {
 }
 
 // errHalted says that a follower applies nothing, and not for an error.
-var errHalted = errors.New("the follower's applying thread is stopped (STOP REPLICA, STOP SLAVE): david follower start has it go on")
+var errHalted = errors.New("the follower's applying thread is stopped (STOP REPLICA, STOP SLAVE): david follower start has it go on, or says what keeps it from that")
 
 // errDeaf says that a follower receives nothing, and not for an error.
-var errDeaf = errors.New("the follower's receiving thread is stopped (STOP REPLICA, STOP SLAVE): david follower start has it go on")
+var errDeaf = errors.New("the follower's receiving thread is stopped (STOP REPLICA, STOP SLAVE): david follower start has it go on, or says what keeps it from that")
 
 // replication is what a follower says of its replication, by names without "replica", "slave", "source" and
 // "master"; nil where it follows nobody.

@@ -105,9 +105,8 @@ func (r *Record) command() []string {
 	return append(append([]string{}, r.Launch...), "--defaults-file="+r.cnf())
 }
 
-// start starts the follower's server and waits until it has recovered and answers. idle keeps it from taking
-// up a replication that came with the data.
-func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mysqld.Conn, error) {
+// start starts the follower's server, with options besides its my.cnf, and waits until it has recovered and answers.
+func (r *Record) start(ctx context.Context, leader mysqld.Addr, options ...string) (*mysqld.Conn, error) {
 	err := r.guarded(ctx, ceph.Wedged, func() error {
 		_, err := os.Stat(r.data())
 		return err
@@ -118,10 +117,7 @@ func (r *Record) start(ctx context.Context, leader mysqld.Addr, idle bool) (*mys
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the follower %s: %w", r.Name, err)
 	}
-	argv := r.command()
-	if idle {
-		argv = append(argv, "--"+r.words().skip)
-	}
+	argv := append(r.command(), options...)
 	out, err := home.Create(r.log(), 0o600)
 	if err != nil {
 		return nil, err

@@ -49,6 +49,9 @@ func (r *Record) Verify(ctx context.Context, leader mysqld.Addr) (v Verdict, err
 	if r.State != Following {
 		return v, refuse("cannot compare the follower %s: it is %s", r.Name, r.State)
 	}
+	if r.Promoting != nil {
+		return v, refuse("cannot compare the follower %s: a promotion was interrupted: david follower promote or start ends that", r.Name)
+	}
 	if err := r.answers(); err != nil {
 		return v, err
 	}
@@ -69,11 +72,42 @@ func (r *Record) Verify(ctx context.Context, leader mysqld.Addr) (v Verdict, err
 		return v, err
 	}
 	v, err = p.verify(ctx)
-	if !errors.Is(err, errStays) {
-		r.Comparing = nil
-		err = errors.Join(err, r.save())
+	if errors.Is(err, errStays) {
+		return v, fmt.Errorf("%w; %w", err, r.next(p))
 	}
-	return v, err
+	r.Comparing = nil
+	return v, errors.Join(err, r.save())
+}
+
+// hears refuses a follower that receives nothing before its other thread is stopped for a comparison: it could never stand where its
+// leader is, and of MariaDB's it could not be started again.
+func (p pair) hears(ctx context.Context) error {
+	s, err := p.replication(ctx)
+	switch {
+	case err != nil:
+		return err
+	case s == nil:
+		return refuse("cannot compare the rows: the follower follows nobody any more: david follower promote makes it a server of its own, for good")
+	case purged(s):
+		return fmt.Errorf("cannot compare the rows: %w (%s)", ErrPurged, s["last_io_error"])
+	case s["io_running"] == "No" && s["sql_running"] == "No": // by errors: to start one would have MariaDB throw away what was received
+		return refuse("cannot compare the rows: the follower neither receives (%s) nor applies (%s): mend that first", cmp.Or(s["last_io_error"], "stopped"), cmp.Or(s["last_sql_error"], "stopped"))
+	case s["io_running"] == "No":
+		return refuse("cannot compare the rows: the follower receives nothing (%s): mend that, then %s IO_THREAD there", cmp.Or(s["last_io_error"], "somebody has just stopped that"), p.start)
+	}
+	return nil
+}
+
+// next says what to do with a follower that a comparison has left stopped.
+func (r *Record) next(p pair) error {
+	ctx, cancel := context.WithTimeout(context.Background(), resumePatience)
+	defer cancel()
+	if p.maria {
+		if err := r.keeps(ctx, p); err != nil {
+			return err
+		}
+	}
+	return errors.New("david follower start has it go on")
 }
 
 // reach connects to the leader, and makes sure that it is the one.
@@ -140,6 +174,9 @@ func (p pair) verify(ctx context.Context) (v Verdict, err error) {
 			return v, err
 		}
 	}
+	if err := p.hears(ctx); err != nil {
+		return v, err
+	}
 	session, err := p.leader.Single(ctx)
 	if err != nil {
 		return v, err
@@ -172,11 +209,19 @@ func (p pair) verify(ctx context.Context) (v Verdict, err error) {
 	v.Tables -= len(v.Changed)
 	switch {
 	case len(v.Different) > 0:
-		err = errors.Join(fmt.Errorf("%w in %d of %d tables, %s among them: drop the follower", ErrDifferent, len(v.Different), v.Tables, v.Different[0]), err)
+		err = errors.Join(fmt.Errorf("%w in %d of %d tables, %s among them: drop the follower%s", ErrDifferent, len(v.Different), v.Tables, v.Different[0], p.wrote(ctx)), err)
 	case len(v.Changed) > 0:
 		err = errors.Join(fmt.Errorf("%w (%d, %s among them)", ErrChanged, len(v.Changed), v.Changed[0]), err)
 	}
 	return v, err
+}
+
+// wrote tells of a follower's own transactions, where it says that it has some.
+func (p pair) wrote(ctx context.Context) string {
+	if more, err := p.strays(ctx); err == nil && more != "" {
+		return " (somebody wrote to it: it has transactions that its leader has not, " + more + ")"
+	}
+	return ""
 }
 
 // spot is where a leader was looked at: the GTIDs it had, and how far its binary log was.
@@ -206,6 +251,13 @@ func (p pair) meet(ctx context.Context, session *mysqld.Single) (at spot, err er
 		if exact, err := p.stands(ctx, at.gtids); exact || err != nil {
 			return at, err
 		}
+		more, err := p.strays(ctx)
+		if err != nil {
+			return at, err
+		}
+		if more != "" && !p.maria { // which stands elsewhere for other reasons
+			return at, fmt.Errorf("cannot compare the rows: %w: %s; somebody wrote to it: drop it and clone again", ErrDiverged, more)
+		}
 	}
 	return at, fmt.Errorf("cannot compare the rows: the follower does not stop where it is told to (%s)", at.gtids)
 }
@@ -218,7 +270,7 @@ func (p pair) resume() error {
 	ctx, cancel := context.WithTimeout(context.Background(), resumePatience)
 	defer cancel()
 	if err := errors.Join(p.follower.Exec(ctx, p.stop+" SQL_THREAD"), p.apply(ctx, p.start+" SQL_THREAD")); err != nil {
-		return fmt.Errorf("%w: %w; david follower start has it go on", errStays, err)
+		return fmt.Errorf("%w: %w", errStays, err)
 	}
 	return nil
 }
@@ -307,6 +359,27 @@ func (p pair) stands(ctx context.Context, at string) (bool, error) {
 	var same string
 	err := p.follower.Row(ctx, "SELECT GTID_SUBSET(@@GLOBAL.gtid_executed, '"+at+"')", nil, &same)
 	return same == "1", err
+}
+
+// strays returns the GTIDs of transactions that a follower has and its leader has not; of MariaDB's the last one of its own in each
+// domain.
+func (p pair) strays(ctx context.Context) (string, error) {
+	if p.maria {
+		var state, id string
+		err := p.follower.Row(ctx, "SELECT @@GLOBAL.gtid_binlog_state, @@GLOBAL.server_id", nil, &state, &id)
+		own := strings.Split(state, ",")
+		own = slices.DeleteFunc(own, func(one string) bool { return !strings.Contains(one, "-"+id+"-") })
+		return strings.Join(own, ","), err
+	}
+	own, err := p.at(ctx, p.follower)
+	if err != nil {
+		return "", err
+	}
+	var more string
+	if err := p.leader.Row(ctx, "SELECT GTID_SUBTRACT('"+own+"', @@GLOBAL.gtid_executed)", nil, &more); err != nil {
+		return "", err
+	}
+	return gtids(more)
 }
 
 // sameSet compares MariaDB's positions: the last GTID of each domain, in any order.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 )
 
 // Detached runs a command apart from david's terminal and signals, in a session of its own, and lets it go on
@@ -32,4 +34,26 @@ func Detached(argv []string, log *os.File, environment ...string) (id ID, done <
 		ended <- err
 	}()
 	return id, ended, nil
+}
+
+// Session lists what still runs of a command that was started detached: it, and what it has started that made no session of its
+// own. The number of a session is nobody else's while anything of it runs; after a reboot it is.
+func Session(of ID) (list []Holder, err error) {
+	if start, err := StartTime(of.PID); err == nil && start != of.Start { // all of it has ended: the number is another's
+		return nil, nil
+	}
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	for _, p := range all {
+		stat, err := p.Stat()
+		if err != nil || stat.Session != of.PID || stat.Starttime < of.Start {
+			continue
+		}
+		if h, ok := holder(p); ok { // no zombie is one
+			list = append(list, h)
+		}
+	}
+	return list, nil
 }
