@@ -471,16 +471,18 @@ func TestSumLine(t *testing.T) {
 func TestAltered(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(dir string) error{
-		"append":  func(dir string) error { return os.WriteFile(dir+"/sub/f", []byte("more text"), 0o600) },
-		"make":    func(dir string) error { return os.WriteFile(dir+"/g", nil, 0o600) },
-		"remove":  func(dir string) error { return os.Remove(dir + "/sub/f") },
-		"rename":  func(dir string) error { return os.Rename(dir+"/sub/f", dir+"/sub/g") },
-		"mkdir":   func(dir string) error { return os.Mkdir(dir+"/folder", 0o700) },
-		"rmdir":   func(dir string) error { return os.Remove(dir + "/empty") },
-		"swap":    func(dir string) error { return os.Rename(dir+"/empty", dir+"/other") },
-		"link":    func(dir string) error { return os.Symlink("f", dir+"/l") },
-		"replink": func(dir string) error { return errors.Join(os.Remove(dir+"/link"), os.Symlink("elsewhere", dir+"/link")) },
-		"chmod":   func(dir string) error { return os.Chmod(dir+"/sub", 0o711) },
+		"append": func(dir string) error { return os.WriteFile(dir+"/sub/f", []byte("more text"), 0o600) },
+		"make":   func(dir string) error { return os.WriteFile(dir+"/g", nil, 0o600) },
+		"remove": func(dir string) error { return os.Remove(dir + "/sub/f") },
+		"rename": func(dir string) error { return os.Rename(dir+"/sub/f", dir+"/sub/g") },
+		"mkdir":  func(dir string) error { return os.Mkdir(dir+"/folder", 0o700) },
+		"rmdir":  func(dir string) error { return os.Remove(dir + "/empty") },
+		"swap":   func(dir string) error { return os.Rename(dir+"/empty", dir+"/other") },
+		"link":   func(dir string) error { return os.Symlink("f", dir+"/l") },
+		"replink": func(dir string) error {
+			return errors.Join(os.Remove(dir+"/link"), os.Symlink("elsewhere", dir+"/link"))
+		},
+		"chmod": func(dir string) error { return os.Chmod(dir+"/sub", 0o711) },
 	} {
 		for _, copied := range []bool{false, true} {
 			from, to, c := twoFolders(t)
