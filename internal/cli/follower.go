@@ -178,7 +178,8 @@ func (a *app) printVerdict(v follower.Verdict, err error, asJSON bool) error {
 // remarkChanged tells what was not compared.
 func (a *app) remarkChanged(v follower.Verdict) {
 	if len(v.Changed) > 0 {
-		a.remark("changed meanwhile by CREATE, ALTER, RENAME, TRUNCATE or DROP, or written though no snapshot keeps them, so not compared: %s", strings.Join(v.Changed, ", "))
+		a.remark("not compared, as CREATE, ALTER, RENAME, TRUNCATE or DROP changed them meanwhile, "+
+			"or somebody wrote to them and no snapshot keeps their rows: %s", strings.Join(v.Changed, ", "))
 	}
 }
 

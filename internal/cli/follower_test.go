@@ -201,7 +201,8 @@ func TestFollowerKilled(t *testing.T) {
 	l.ownLogs()
 	l.does(exitDone, "nothing was changed", l.args("drop", "k")...)
 	l.readOnly("OFF")
-	l.does(exitUsage, "k takes writes (its server is not read_only): what was written to it since is nowhere else; --promoted drops", l.args("drop", "k", "--apply")...)
+	only := "k takes writes (its server is not read_only): what was written to it since is nowhere else; --promoted"
+	l.does(exitUsage, only, l.args("drop", "k", "--apply")...)
 	l.readOnly("ON")
 	l.does(exitDone, "k takes writes", l.args("promote", "k", "--apply")...)
 	l.does(exitUsage, "--promoted drops it all the same", l.args("drop", "k", "--apply")...)

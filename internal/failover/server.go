@@ -105,8 +105,8 @@ func (p *Plan) serve(ctx context.Context, mounted bool) error {
 	return nil
 }
 
-// starts plans the start of a server, unless one recovers on the volume already, or is about to, as after a david that was killed: a
-// second would run beside it.
+// starts plans to start a server, unless a david that was killed has done so already. That one may still be
+// recovering, or not have begun: a second would run beside it.
 func (p *Plan) starts(mounted bool) error {
 	if err := p.early(mounted); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (p *Plan) early(mounted bool) error {
 	return err
 }
 
-// beginning is what is on record of the command that starts the server.
+// beginning is the record of the start command: which process it is.
 type beginning struct {
 	By   process.ID `json:"by"`
 	Boot string     `json:"boot"` // of the machine
@@ -165,10 +165,7 @@ func (p *Plan) start() error {
 	}
 	text, err := json.Marshal(now)
 	if err == nil {
-		err = home.Write(p.startRecord()+".tmp", text, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(p.startRecord()+".tmp", p.startRecord())
+		err = home.Replace(p.startRecord(), text, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("%s was started, and cannot be put on record: %w", strings.Join(p.q.Start, " "), err)
@@ -176,8 +173,9 @@ func (p *Plan) start() error {
 	return nil
 }
 
-// begun lists what still runs of the command by which an earlier david had the server started, which may have no file of the volume
-// open yet. That was killed before it had put it on record where only what the command prints is open.
+// begun lists the processes that an earlier david's start command has left: they may become a server, though
+// they have no file of the volume open yet. They are known by the record of it, and, where that david was
+// killed before it wrote one, by the log that they print to.
 func (p *Plan) begun() (list []process.Holder, err error) {
 	if log, err := os.Lstat(p.startLog()); err == nil {
 		printing, err := process.Openers(log)
@@ -199,7 +197,8 @@ func (p *Plan) begun() (list []process.Holder, err error) {
 		err = json.Unmarshal(text, &was)
 	}
 	if err != nil {
-		return list, fmt.Errorf("cannot read whether an earlier run has started the server: %w; see whether it has, and remove %s", err, p.startRecord())
+		return list, fmt.Errorf("cannot read %s, the record of an earlier run's start command: %w; "+
+			"remove that file once no server of that run is left", p.startRecord(), err)
 	}
 	if now, err := boot(); err != nil || now != was.Boot {
 		return list, err

@@ -466,7 +466,7 @@ func (p pair) discards() string {
 	return ""
 }
 
-// opened tells whether the follower's my.cnf has its server take writes.
+// opened tells whether the follower's my.cnf has its server take writes. With one that cannot be read no server starts.
 func (r *Record) opened() bool {
 	text, err := home.Read(r.cnf(), mostConfigured)
 	return err == nil && slices.Contains(strings.Split(string(text), "\n"), "read_only=OFF")
@@ -495,27 +495,8 @@ func (r *Record) reconfigure(open bool) error {
 			lines[i] = to[at]
 		}
 	}
-	if err := r.writeCnf(strings.Join(lines, "\n")); err != nil {
+	if err := home.Replace(r.cnf(), []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 		return fmt.Errorf("cannot write the follower's my.cnf: %w", err)
 	}
 	return nil
-}
-
-func (r *Record) writeCnf(text string) error {
-	f, err := home.Create(r.cnf()+".tmp", 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), r.cnf()); err != nil {
-		return err
-	}
-	dir, err := os.Open(r.Dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

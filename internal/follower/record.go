@@ -250,15 +250,7 @@ func (r *Record) save() error {
 		return err
 	}
 	path := filepath.Join(r.dir, recordFile)
-	f, err := home.Create(path+".tmp", 0o600)
-	if err != nil {
-		return fmt.Errorf("cannot write the follower's record: %w", err)
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err := home.Replace(path, append(b, '\n'), 0o600); err != nil {
 		return fmt.Errorf("cannot write the follower's record: %w", err)
 	}
 	return nil

@@ -1,9 +1,11 @@
 package home
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -91,4 +93,25 @@ func Write(path string, content []byte, perm os.FileMode) error {
 		return err
 	}
 	return f.Close()
+}
+
+// Replace writes a file anew, in one step. When it returns nil that is there after a crash; when it fails, what was there still is.
+func Replace(path string, content []byte, perm os.FileMode) error {
+	f, err := Create(path+".tmp", perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name()) // half of it is there, where the disk is full
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -105,18 +105,7 @@ func (r *Record) save() (err error) {
 		return fmt.Errorf("cannot write the record of changes: %w", err)
 	}
 	path := filepath.Join(r.dir, recordFile)
-	f, err := home.Create(path+".tmp", 0o600)
-	if err != nil {
-		return fmt.Errorf("cannot write the record of changes: %w", err)
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err == nil {
-		err = syncDir(r.dir)
-	}
-	if err != nil {
+	if err := home.Replace(path, append(b, '\n'), 0o600); err != nil {
 		return fmt.Errorf("cannot write the record of changes: %w", err)
 	}
 	return nil

@@ -155,16 +155,7 @@ func (r *Record) save() error {
 
 // write writes a file of the record anew, in one step.
 func (r *Record) write(name string, content []byte) error {
-	path := filepath.Join(r.dir, name)
-	f, err := home.Create(path+".tmp", 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	return errors.Join(err, syncFolder(r.dir))
+	return home.Replace(filepath.Join(r.dir, name), content, 0o600)
 }
 
 // ErrNoRecord says that there is no move to go on with.
